@@ -4,9 +4,10 @@
 use super::facts::{Facts, JvmFacts};
 use super::types::{Cost, Evidence, Finding, Level, Remedy, Subject};
 use crate::base::{Bytes, human};
+use crate::map::Area;
 use crate::map::page_claims::{self, Asked, Claim, Said, Verdict as Truth};
 use crate::map::page_use::{PageUse, Provider, percent};
-use crate::map::{Area, why};
+use crate::map::why::{self, CauseId};
 use crate::os::machine::huge_page;
 use crate::pages::Mode;
 use crate::pages::verify::{self, Cause, Look, Promise, Verdict};
@@ -60,14 +61,7 @@ pub fn broken(jvm: &JvmFacts) -> Option<Broken> {
     let (promise, _) = verify::by_flags(snapshot, jvm.cpus.clone())?;
     let findings = why::findings(snapshot, &jvm.map);
     let claims = claims(jvm);
-    let look = Look {
-        snapshot,
-        map: &jvm.map,
-        findings: &findings,
-        logged: &jvm.logged,
-        said: &[],
-        claims: &claims,
-    };
+    let look = Look { snapshot, map: &jvm.map, findings: &findings, logged: &jvm.logged, claims: &claims };
     let report = verify::verify(&promise, &look);
     let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
     let not_met = report.rows.iter().filter(|row| row.verdict == Verdict::NotMet);
@@ -109,22 +103,22 @@ pub fn claims(jvm: &JvmFacts) -> Vec<Claim> {
 
 fn kind(jvm: &JvmFacts, mode: Mode, causes: &[Cause], heap: &PageUse) -> Kind {
     let refused = Asked::of(&jvm.snapshot).refused;
-    let has = |code: &str| causes.iter().any(|cause| cause.code == code);
+    let has = |id: CauseId| causes.iter().any(|cause| cause.code == id);
     if mode != Mode::Thp {
         return match () {
-            () if has("cgroup_limit") => Kind::GroupLimit,
+            () if has(CauseId::CgroupLimit) => Kind::GroupLimit,
             () if refused => Kind::SwitchedOff,
             () => Kind::Pool,
         };
     }
-    let first = causes.iter().find(|cause| cause.code != "switched_off").map_or("", |cause| cause.code);
+    let first = causes.iter().find(|cause| cause.code != CauseId::SwitchedOff).map(|cause| cause.code);
     let large =
         heap.on(|provider, page_bytes| provider == Provider::Transparent && page_bytes >= huge_page());
     let is_between = is_between(large, heap.resident_bytes);
     match first {
         _ if jvm.snapshot.os.status.thp_enabled == Some(false) => Kind::ProcessDisabled,
-        "policy_off" if has_shared_heap(jvm) => Kind::SharedOff,
-        "other_size" => Kind::OtherSize,
+        Some(CauseId::PolicyOff) if has_shared_heap(jvm) => Kind::SharedOff,
+        Some(CauseId::OtherSize) => Kind::OtherSize,
         _ if is_between => Kind::Split,
         _ => Kind::Transparent,
     }
@@ -166,7 +160,7 @@ impl Broken {
 
     /// The main cause in words.
     pub fn because(&self) -> &str {
-        let main = self.causes.iter().find(|cause| cause.code != "switched_off");
+        let main = self.causes.iter().find(|cause| cause.code != CauseId::SwitchedOff);
         main.map_or("why is not known", |cause| &cause.what)
     }
 

@@ -6,6 +6,7 @@
 //! (`context`), then the block itself.
 
 mod blocks;
+mod cause;
 mod context;
 mod reason;
 mod required;
@@ -19,8 +20,9 @@ use crate::os::maps::Mapping;
 use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
 use blocks::{Blocks, Zone};
+pub use cause::CauseId;
 use context::Context;
-pub use reason::{KnownBy, Reason, is_vms, size};
+pub use reason::{KnownBy, Reason, at_boot, is_vms, size};
 pub use required::{Held, held_back};
 use std::collections::{BTreeMap, HashMap};
 
@@ -61,6 +63,11 @@ pub fn findings(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Finding> {
 pub fn by_span(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Option<Reason>> {
     let Some(book) = Book::fill(snapshot, map) else { return vec![None; map.spans.len()] };
     book.of_spans.iter().map(|reason| Some(book.reasons[(*reason)?].clone())).collect()
+}
+
+/// Why so many bytes have no pages of HugeTLB, though they were asked for.
+pub fn no_hugetlb(snapshot: &Snapshot, page_bytes: Bytes, needed_bytes: Bytes) -> Reason {
+    Context::new(snapshot).no_hugetlb(page_bytes, needed_bytes)
 }
 
 /// The findings while they are summed. Reasons and owners go by number: malloc's memory has a hundred thousand ranges.

@@ -1,7 +1,7 @@
 //! One reading of a JVM: who it is, and its account. Two samples give what grew and how fast; a live view keeps the last two and
 //! the one that was marked.
 
-use crate::base::{Bytes, Gap, Known};
+use crate::base::{Bytes, Known};
 use crate::jvm::Held;
 use crate::map::Account;
 use schemars::JsonSchema;
@@ -58,11 +58,6 @@ impl MemoryLimit {
 }
 
 impl Look {
-    /// Processes of which only the kernel's sum could be read.
-    pub fn unread(&self, gap: Gap) -> Look {
-        Look { account: Err(gap), ..self.clone() }
-    }
-
     /// What is in memory: our sum, or else the kernel's.
     pub fn resident_bytes(&self) -> Option<Bytes> {
         self.account.as_ref().map(|account| account.totals.resident_bytes).ok().or(self.kernel_resident_bytes)

@@ -3,7 +3,6 @@
 
 use super::buddyinfo::{self, FreeBlocks};
 use super::host_pages::HostPages;
-use super::kernel_command_line::{self, BootPages};
 use super::machine::{base_page, huge_page};
 use super::meminfo::{self, Meminfo};
 use super::numa::{self, Node};
@@ -23,7 +22,6 @@ pub struct HostMemory {
     pub kept: Vec<Kept>,
     pub blocks: Known<BlockTypes>,
     pub nodes: Vec<Node>,
-    pub boot: BootPages,
     /// For 2 MiB pages; `None`: /proc/buddyinfo cannot be read.
     pub fragmentation: Option<f64>,
     /// What the cgroups of that process leave of memory; `None`: no limit.
@@ -62,7 +60,6 @@ impl HostMemory {
             kept: zoneinfo::parse(&read("/proc/zoneinfo")),
             blocks: block_types(),
             nodes: numa::read(),
-            boot: kernel_command_line::parse(&read("/proc/cmdline")),
             group_left_bytes: free_memory::left_in_groups(&process.text("cgroup").unwrap_or_default()),
             group_counts_hugetlb: read("/proc/self/mounts").contains("memory_hugetlb_accounting"),
             locked: locked(),

@@ -41,7 +41,6 @@ pub mod http;
 pub mod hugetlb;
 pub mod identity;
 pub mod input_file;
-pub mod kernel_command_line;
 mod kernel_config;
 pub mod kpageflags;
 pub mod late_pages;

@@ -39,8 +39,6 @@ const ENABLE: libc::c_ulong = 0x2400;
 pub const HARDWARE: u32 = 0;
 pub const SOFTWARE: u32 = 1;
 pub const RAW: u32 = 4;
-/// `PERF_COUNT_HW_CPU_CYCLES`.
-pub const CYCLES: u64 = 0;
 
 /// In which of its modes a thread is counted.
 #[derive(

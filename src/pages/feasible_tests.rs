@@ -35,7 +35,6 @@ pub fn host() -> HostMemory {
             zones: vec![ZoneBlocks { node: 0, zone: "Normal".into(), movable: 7000, all: 8000 }],
         }),
         nodes: Vec::new(),
-        boot: Default::default(),
         fragmentation: None,
         group_left_bytes: None,
         group_counts_hugetlb: false,

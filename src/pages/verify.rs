@@ -82,9 +82,8 @@ pub struct Look<'a> {
     pub snapshot: &'a Snapshot,
     pub map: &'a MemoryMap,
     pub findings: &'a [Finding],
-    /// The JVM's own lines about its reservations, and what was found in its logs.
+    /// The JVM's own lines about its reservations.
     pub logged: &'a [Logged],
-    pub said: &'a [Said],
     pub claims: &'a [Claim],
 }
 

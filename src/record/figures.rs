@@ -5,7 +5,6 @@ use super::history::History;
 use super::key::{Key, Measure, Subject};
 use super::moment::Moment;
 use crate::base::Bytes;
-use crate::map::Area;
 use crate::map::Sums;
 use crate::map::rows::{Named, Row};
 use crate::os::group_memory::GroupMemory;
@@ -124,18 +123,10 @@ pub fn read_at(history: &History, clock: Measure, at: usize) -> Option<String> {
     Some(Moment { wall_ms, ..*moment }.wall())
 }
 
-/// The resident bytes of each area, one figure a moment: what is drawn.
-pub fn areas(history: &History) -> Vec<(Area, Vec<Option<Bytes>>)> {
-    let of = |area: &Area| {
-        let series = history.series(&Key::of(&Subject::Area(*area), Measure::Resident));
-        series.iter().any(Option::is_some).then_some((*area, series))
-    };
-    Area::ALL.iter().filter_map(of).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::Area;
     use crate::record::reader;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
 
@@ -182,7 +173,6 @@ mod tests {
         assert_eq!(sums(history, 0), Some(account()));
         assert_eq!(history.account_age_ms(0), Some(10));
         assert_eq!(history.process(Measure::KernelSwapped, 0), None);
-        assert_eq!(areas(history), [(Area::JavaHeap, vec![Some(7)]), (Area::Gc, vec![Some(7)])]);
     }
 
     #[test]

@@ -151,8 +151,11 @@ fn verified_pages_keep_the_verdict() {
             resident_bytes: 100 << 20,
         }],
         causes: vec![
-            Cause::new("x", "the pool of 2M pages was too small when the JVM started")
-                .next("see above".into()),
+            Cause::new(
+                crate::map::why::CauseId::PoolShort,
+                "the pool of 2M pages was too small when the JVM started",
+            )
+            .next("see above".into()),
         ],
         notes: Vec::new(),
     };

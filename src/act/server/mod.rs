@@ -101,11 +101,6 @@ impl Server {
         self.base.path()
     }
 
-    /// Waits until a moment, or until it ends, or until a signal.
-    pub fn until(&mut self, deadline: Instant) -> Turn {
-        self.running.until(deadline)
-    }
-
     pub fn elapsed(&self) -> Duration {
         self.running.elapsed()
     }

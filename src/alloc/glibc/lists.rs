@@ -7,8 +7,8 @@ use super::chunk_map::Code;
 use super::layout::Layout;
 use super::links::{Linking, Links};
 use super::region::Region;
+use crate::base::Addr;
 use crate::base::limits::LIST_CHUNKS_MAX;
-use crate::base::{Addr, Range};
 
 pub const FASTBINS: usize = 10;
 /// The place of the links in a chunk.
@@ -156,10 +156,4 @@ fn known_next(region: &mut Region, at: Addr) -> Option<Addr> {
         None if region.links.are_complete() => before(),
         known => known,
     }
-}
-
-/// Whether `range` lies in one resident range of `region`.
-pub fn is_resident(region: &Region, range: Range) -> bool {
-    let after = region.resident.partition_point(|resident| resident.end <= range.start);
-    region.resident.get(after).is_some_and(|resident| resident.covers(range))
 }

@@ -54,7 +54,6 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         options: options.join(" "),
         jdks: jdks.iter().map(account_of::name).collect(),
         runs: args.of.runs,
-        threads: args.threads.clone(),
         buffers: args.buffers,
         size: args.size,
         page_aligned: args.page_aligned,

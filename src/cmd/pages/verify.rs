@@ -87,8 +87,7 @@ fn answer(
         &map,
         &page_claims::Said { logged: logged.clone(), ..page_claims::Said::default() },
     );
-    let look =
-        Look { snapshot, map: &map, findings: &findings, logged: &logged, said: &said, claims: &claims };
+    let look = Look { snapshot, map: &map, findings: &findings, logged: &logged, claims: &claims };
     let report = verify::verify(&promise, &look);
     let mut gaps = gaps(process, snapshot, logs);
     gaps.extend(unknown);

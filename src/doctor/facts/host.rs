@@ -55,8 +55,6 @@ pub struct HostFacts {
     pub v1_controllers: Option<BTreeSet<String>>,
     pub nodes: Vec<Node>,
     pub free: Vec<FreeBlocks>,
-    /// Whether the processor says that it runs under a hypervisor.
-    pub has_hypervisor: Option<bool>,
     /// How long tasks waited for memory, and for input and output; `None`: PSI is off.
     pub memory_pressure: Option<Averages>,
     pub io_pressure: Option<Averages>,
@@ -154,7 +152,6 @@ impl Watched {
             v1_controllers: text("/proc/cgroups").ok().map(|text| v1_controllers(&text)),
             nodes: numa::read(),
             free: buddyinfo::parse(&text("/proc/buddyinfo").unwrap_or_default()),
-            has_hypervisor: crate::os::cpu::read().has_hypervisor,
             memory_pressure: known(pressure_averages::host("memory"), &mut gaps),
             io_pressure: known(pressure_averages::host("io"), &mut gaps),
             fork_ms_per_gib: None,

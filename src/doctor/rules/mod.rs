@@ -1,21 +1,22 @@
-//! One file a finding; this is the list of them. A line names the file, the id, and the levels that it may find.
+//! One file a finding, or a family of findings; this is the list of them. A line names the id, the rule, and the levels that it may find.
 
 use super::types::{Entry, Rule};
 
 macro_rules! rules {
-    ($($file:ident $id:literal [$($level:ident),+];)*) => {
+    ($($id:literal $rule:path [$($level:ident),+];)*) => {
         /// In the order in which they are explained.
-        pub const RULES: &[&Rule] = &[$(&$file::RULE),*];
+        pub const RULES: &[&Rule] = &[$(&$rule),*];
 
         /// The same, each with its levels and the page that explains it.
         pub const CATALOG: &[Entry] = &[$(Entry {
-            rule: &$file::RULE,
+            rule: &$rule,
             levels: &[$(crate::doctor::Level::$level),+],
             page: include_str!(concat!("../../../docs/findings/", $id, ".md")),
         }),*];
     };
 }
 
+mod asked_not_got;
 mod class_loaders_many;
 mod code_cache_near_full;
 mod code_cache_small_pages;
@@ -46,9 +47,6 @@ mod known_fixes;
 mod ksm_on_heap;
 mod kswapd_busy;
 mod large_heap_small_pages;
-mod large_pages_group_limit;
-mod large_pages_not_got;
-mod large_pages_switched_off;
 mod limit_filled;
 mod malloc_arenas;
 pub mod malloc_freed_held;
@@ -77,9 +75,6 @@ mod thp_always_harm;
 mod thp_bloat;
 mod thp_defrag_stalls;
 mod thp_malloc_arenas;
-mod thp_not_got;
-mod thp_off_by_prctl;
-mod thp_other_size;
 mod thp_sizes_odd;
 mod thp_sparse_heap;
 mod thp_stacks;
@@ -88,84 +83,83 @@ mod thread_stacks;
 mod threads_near_limit;
 pub mod unattributed_large;
 mod vfork_deprecated;
-mod zgc_shmem_thp_off;
 mod zone_reclaim;
 
 pub use fork_large_heap::is_forking;
 
 rules! {
     // Page sizes.
-    large_pages_not_got "large-pages-not-got" [Info, Warn];
-    large_pages_switched_off "large-pages-switched-off" [Info, Warn];
-    large_pages_group_limit "large-pages-group-limit" [Info, Warn];
-    thp_not_got "thp-not-got" [Warn];
-    thp_other_size "thp-other-size" [Warn];
-    zgc_shmem_thp_off "zgc-shmem-thp-off" [Warn];
-    thp_off_by_prctl "thp-off-by-prctl" [Warn];
-    heap_page_split "heap-page-split" [Info, Warn];
-    page_size_misreported "page-size-misreported" [Info];
-    hugetlb_pool_unused "hugetlb-pool-unused" [Info, Warn];
-    hugetlb_surplus "hugetlb-surplus" [Info];
-    hugetlb_node_split "hugetlb-node-split" [Info, Warn];
-    thp_always_harm "thp-always-harm" [Info, Warn];
-    thp_defrag_stalls "thp-defrag-stalls" [Info, Warn];
-    khugepaged_busy "khugepaged-busy" [Info, Warn];
-    thp_sparse_heap "thp-sparse-heap" [Info];
-    thp_sizes_odd "thp-sizes-odd" [Info];
-    large_heap_small_pages "large-heap-small-pages" [Info];
-    code_cache_small_pages "code-cache-small-pages" [Info];
-    text_small_pages "text-small-pages" [Info];
-    page_tables_large "page-tables-large" [Info, Warn];
+    "large-pages-not-got" asked_not_got::POOL [Info, Warn];
+    "large-pages-switched-off" asked_not_got::SWITCHED_OFF [Info, Warn];
+    "large-pages-group-limit" asked_not_got::GROUP_LIMIT [Info, Warn];
+    "thp-not-got" asked_not_got::TRANSPARENT [Warn];
+    "thp-other-size" asked_not_got::OTHER_SIZE [Warn];
+    "zgc-shmem-thp-off" asked_not_got::SHARED_OFF [Warn];
+    "thp-off-by-prctl" asked_not_got::PROCESS_DISABLED [Warn];
+    "heap-page-split" heap_page_split::RULE [Info, Warn];
+    "page-size-misreported" page_size_misreported::RULE [Info];
+    "hugetlb-pool-unused" hugetlb_pool_unused::RULE [Info, Warn];
+    "hugetlb-surplus" hugetlb_surplus::RULE [Info];
+    "hugetlb-node-split" hugetlb_node_split::RULE [Info, Warn];
+    "thp-always-harm" thp_always_harm::RULE [Info, Warn];
+    "thp-defrag-stalls" thp_defrag_stalls::RULE [Info, Warn];
+    "khugepaged-busy" khugepaged_busy::RULE [Info, Warn];
+    "thp-sparse-heap" thp_sparse_heap::RULE [Info];
+    "thp-sizes-odd" thp_sizes_odd::RULE [Info];
+    "large-heap-small-pages" large_heap_small_pages::RULE [Info];
+    "code-cache-small-pages" code_cache_small_pages::RULE [Info];
+    "text-small-pages" text_small_pages::RULE [Info];
+    "page-tables-large" page_tables_large::RULE [Info, Warn];
     // Huge pages that hold nothing.
-    thp_bloat "thp-bloat" [Info, Warn];
-    thp_stacks "thp-stacks" [Warn];
-    thp_malloc_arenas "thp-malloc-arenas" [Warn];
+    "thp-bloat" thp_bloat::RULE [Info, Warn];
+    "thp-stacks" thp_stacks::RULE [Warn];
+    "thp-malloc-arenas" thp_malloc_arenas::RULE [Warn];
     // Memory of the JVM
-    container_limit "container-limit" [Info, Warn, Critical];
-    limit_filled "limit-filled" [Info, Warn];
-    malloc_freed_held "malloc-freed-held" [Info, Warn];
-    malloc_arenas "malloc-arenas" [Info, Warn];
-    no_trim_set "no-trim-set" [Info];
-    direct_buffers_near_limit "direct-buffers-near-limit" [Warn, Critical];
-    explicit_gc_disabled "explicit-gc-disabled" [Info, Warn];
-    code_cache_near_full "code-cache-near-full" [Info, Warn, Critical];
-    metaspace_near_limit "metaspace-near-limit" [Warn, Critical];
-    metaspace_fragmentation "metaspace-fragmentation" [Info, Warn];
-    heap_committed_untouched "heap-committed-untouched" [Info];
-    heap_can_shrink "heap-can-shrink" [Info];
-    swap_heap "swap-heap" [Warn, Critical];
-    nmt_on "nmt-on" [Info, Warn];
-    thread_stacks "thread-stacks" [Info, Warn];
-    memory_grows "memory-grows" [Info, Warn];
-    class_loaders_many "class-loaders-many" [Info, Warn];
-    mapped_files_many "mapped-files-many" [Info, Warn];
-    thread_pool_large "thread-pool-large" [Info, Warn];
-    humongous_tails "humongous-tails" [Info, Warn];
-    unattributed_large "unattributed-large" [Info];
-    jni_library_memory "jni-library-memory" [Info];
-    native_memory_unreached "native-memory-unreached" [Info, Warn];
-    nio_cache_large "nio-cache-large" [Info, Warn];
-    native_memory_not_closed "native-memory-not-closed" [Warn];
+    "container-limit" container_limit::RULE [Info, Warn, Critical];
+    "limit-filled" limit_filled::RULE [Info, Warn];
+    "malloc-freed-held" malloc_freed_held::RULE [Info, Warn];
+    "malloc-arenas" malloc_arenas::RULE [Info, Warn];
+    "no-trim-set" no_trim_set::RULE [Info];
+    "direct-buffers-near-limit" direct_buffers_near_limit::RULE [Warn, Critical];
+    "explicit-gc-disabled" explicit_gc_disabled::RULE [Info, Warn];
+    "code-cache-near-full" code_cache_near_full::RULE [Info, Warn, Critical];
+    "metaspace-near-limit" metaspace_near_limit::RULE [Warn, Critical];
+    "metaspace-fragmentation" metaspace_fragmentation::RULE [Info, Warn];
+    "heap-committed-untouched" heap_committed_untouched::RULE [Info];
+    "heap-can-shrink" heap_can_shrink::RULE [Info];
+    "swap-heap" swap_heap::RULE [Warn, Critical];
+    "nmt-on" nmt_on::RULE [Info, Warn];
+    "thread-stacks" thread_stacks::RULE [Info, Warn];
+    "memory-grows" memory_grows::RULE [Info, Warn];
+    "class-loaders-many" class_loaders_many::RULE [Info, Warn];
+    "mapped-files-many" mapped_files_many::RULE [Info, Warn];
+    "thread-pool-large" thread_pool_large::RULE [Info, Warn];
+    "humongous-tails" humongous_tails::RULE [Info, Warn];
+    "unattributed-large" unattributed_large::RULE [Info];
+    "jni-library-memory" jni_library_memory::RULE [Info];
+    "native-memory-unreached" native_memory_unreached::RULE [Info, Warn];
+    "nio-cache-large" nio_cache_large::RULE [Info, Warn];
+    "native-memory-not-closed" native_memory_not_closed::RULE [Warn];
     // CPUs, the release, limits, and the host
-    gc_threads "gc-threads" [Info, Warn];
-    compiler_threads "compiler-threads" [Info, Warn];
-    container_support_off "container-support-off" [Warn];
-    cpu_throttled "cpu-throttled" [Info, Warn];
-    numa_imbalance "numa-imbalance" [Warn];
-    numa_off "numa-off" [Info];
-    zone_reclaim "zone-reclaim" [Info, Warn];
-    fork_large_heap "fork-large-heap" [Info, Warn];
-    vfork_deprecated "vfork-deprecated" [Info];
-    jdk_known_fix "jdk-known-fix" [Info, Warn];
-    jdk_replaced "jdk-replaced" [Warn];
-    kcompactd_busy "kcompactd-busy" [Warn, Critical];
-    kswapd_busy "kswapd-busy" [Warn, Critical];
-    memory_pressure "memory-pressure" [Warn, Critical];
-    swapping "swapping" [Warn, Critical];
-    ksm_on_heap "ksm-on-heap" [Info];
-    commit_limit_near "commit-limit-near" [Warn, Critical];
-    max_map_count_near "max-map-count-near" [Info, Warn, Critical];
-    threads_near_limit "threads-near-limit" [Warn, Critical];
-    files_near_limit "files-near-limit" [Info, Warn];
-    perf_data_on_disk "perf-data-on-disk" [Info];
+    "gc-threads" gc_threads::RULE [Info, Warn];
+    "compiler-threads" compiler_threads::RULE [Info, Warn];
+    "container-support-off" container_support_off::RULE [Warn];
+    "cpu-throttled" cpu_throttled::RULE [Info, Warn];
+    "numa-imbalance" numa_imbalance::RULE [Warn];
+    "numa-off" numa_off::RULE [Info];
+    "zone-reclaim" zone_reclaim::RULE [Info, Warn];
+    "fork-large-heap" fork_large_heap::RULE [Info, Warn];
+    "vfork-deprecated" vfork_deprecated::RULE [Info];
+    "jdk-known-fix" jdk_known_fix::RULE [Info, Warn];
+    "jdk-replaced" jdk_replaced::RULE [Warn];
+    "kcompactd-busy" kcompactd_busy::RULE [Warn, Critical];
+    "kswapd-busy" kswapd_busy::RULE [Warn, Critical];
+    "memory-pressure" memory_pressure::RULE [Warn, Critical];
+    "swapping" swapping::RULE [Warn, Critical];
+    "ksm-on-heap" ksm_on_heap::RULE [Info];
+    "commit-limit-near" commit_limit_near::RULE [Warn, Critical];
+    "max-map-count-near" max_map_count_near::RULE [Info, Warn, Critical];
+    "threads-near-limit" threads_near_limit::RULE [Warn, Critical];
+    "files-near-limit" files_near_limit::RULE [Info, Warn];
+    "perf-data-on-disk" perf_data_on_disk::RULE [Info];
 }

@@ -109,7 +109,7 @@ fn cause(process: &Process, snapshot: &Snapshot, map: &MemoryMap) -> Option<Stri
     let (promise, _) = verify::by_flags(snapshot, cpus::of(process, true))?;
     let findings = why::findings(snapshot, map);
     let claims = page_claims::claims(snapshot, map, &page_claims::Said::default());
-    let look = verify::Look { snapshot, map, findings: &findings, logged: &[], said: &[], claims: &claims };
+    let look = verify::Look { snapshot, map, findings: &findings, logged: &[], claims: &claims };
     let report = verify::verify(&promise, &look);
     report.causes.into_iter().next().map(|cause| cause.what)
 }

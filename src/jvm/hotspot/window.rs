@@ -14,15 +14,6 @@ impl<'a> Windows<'a> {
     pub fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         self.0.read_among_many(at, into)
     }
-    /// `count` words for a search: see `Memory::scan`.
-    pub fn scan(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
-        if self.0.keeps_what_is_read() {
-            return self.0.scan(at, count);
-        }
-        let mut bytes = vec![0; count * 8];
-        self.read(at, &mut bytes)?;
-        Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
-    }
     pub fn u64(&self, at: Addr) -> Result<u64, Fault> {
         let mut bytes = [0; 8];
         self.read(at, &mut bytes)?;

@@ -25,11 +25,6 @@ const THREAD_ARENAS: &str = "malloc thread arenas";
 const MMAPPED: &str = "malloc mmapped chunks";
 pub const WHOLE: [&str; 3] = [MAIN_ARENA, THREAD_ARENAS, MMAPPED];
 
-/// Whether a part is memory of malloc without a known owner.
-pub fn is_unknown(part: &str) -> bool {
-    part == OWNER_UNKNOWN || WHOLE.contains(&part) || part.ends_with(NOT_WALKED)
-}
-
 /// What [heap] is where no arena claims it.
 pub fn unwalked_main_arena(how: &str) -> Owner {
     owner(Area::MallocUnknown, MAIN_ARENA, Instance::Arena(0), how)

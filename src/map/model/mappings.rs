@@ -2,7 +2,7 @@
 
 use super::Amounts;
 use crate::base::Bytes;
-use crate::map::why::Reason;
+use crate::map::why::{CauseId, Reason};
 use crate::map::{Area, MemoryMap, Owner, Share, Span};
 use crate::os::maps::Mapping;
 use crate::os::smaps::{self, Smap};
@@ -28,7 +28,7 @@ pub struct MappingAccount {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<ShareAccount>,
     /// What holds back most of its small pages.
-    pub why_not_larger: Option<&'static str>,
+    pub why_not_larger: Option<CauseId>,
 }
 
 /// Where smaps was read.
@@ -60,12 +60,12 @@ pub struct ShareAccount {
 impl MappingAccount {
     /// One for each span; `reasons` are those of `why::by_span`.
     pub fn all(snapshot: &Snapshot, map: &MemoryMap, reasons: &[Option<Reason>]) -> Vec<MappingAccount> {
-        let reasons = reasons.iter().map(|reason| reason.as_ref().map(Reason::code));
+        let reasons = reasons.iter().map(|reason| reason.as_ref().map(Reason::id));
         let spans = map.spans.iter().zip(reasons.chain(std::iter::repeat(None)));
         spans.map(|(span, why)| MappingAccount::of(snapshot, map, span, why)).collect()
     }
 
-    fn of(snapshot: &Snapshot, map: &MemoryMap, span: &Span, why: Option<&'static str>) -> MappingAccount {
+    fn of(snapshot: &Snapshot, map: &MemoryMap, span: &Span, why: Option<CauseId>) -> MappingAccount {
         let is_swap_known = snapshot.os.status.swapped_bytes.is_some();
         let mapping = &snapshot.os.mappings[span.mapping];
         let figures = span.figures();

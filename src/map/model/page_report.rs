@@ -7,7 +7,7 @@ use crate::map::bloat::Bloat;
 use crate::map::page_claims::Claim;
 use crate::map::page_use::PageUse;
 use crate::map::require::Answer;
-use crate::map::why::{Finding, Reason};
+use crate::map::why::{CauseId, Finding, Reason};
 use crate::os::host_pages::HostPages;
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
@@ -31,7 +31,7 @@ pub struct PageReport {
 pub struct FindingAccount {
     pub area: Area,
     pub part: String,
-    pub reason: &'static str,
+    pub reason: CauseId,
     pub bytes: Bytes,
     pub partly_touched_bytes: Bytes,
     pub evidence: String,
@@ -73,7 +73,7 @@ pub struct RequirementAccount {
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ReasonAccount {
-    pub reason: &'static str,
+    pub reason: CauseId,
     pub evidence: String,
     pub bytes: Bytes,
 }
@@ -112,7 +112,7 @@ impl From<&Finding> for FindingAccount {
         FindingAccount {
             area: finding.area,
             part: finding.part.clone(),
-            reason: finding.reason.code(),
+            reason: finding.reason.id(),
             bytes: finding.bytes,
             partly_touched_bytes: finding.partly_touched_bytes,
             evidence: finding.reason.text(),
@@ -147,7 +147,7 @@ impl From<&PageUse> for PageUseAccount {
 impl From<&Answer> for RequirementAccount {
     fn from(answer: &Answer) -> RequirementAccount {
         let reason = |(reason, bytes): &(Reason, Bytes)| ReasonAccount {
-            reason: reason.code(),
+            reason: reason.id(),
             evidence: reason.text(),
             bytes: *bytes,
         };

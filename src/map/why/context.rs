@@ -135,13 +135,16 @@ impl<'a> Context<'a> {
     pub fn no_hugetlb(&self, page_bytes: Bytes, needed_bytes: Bytes) -> Reason {
         let Some(settings) = self.settings else { return Reason::NotKnown };
         let host = &settings.host;
-        match (host.pool(page_bytes), host.tightest(page_bytes)) {
-            (None, _) => Reason::PoolOff { page_bytes },
-            (Some(pool), _) if pool.is_off() => Reason::PoolOff { page_bytes },
-            (Some(_), Some(limit)) if limit.left_bytes() < needed_bytes => {
-                Reason::GroupLimit { page_bytes, limit_bytes: limit.limit_bytes, file: limit.file.clone() }
-            }
-            (Some(pool), _) => Reason::PoolShort { page_bytes, available: pool.available() },
+        let Some(pool) = host.pool(page_bytes) else { return Reason::NoHugetlb { page_bytes } };
+        match host.tightest(page_bytes) {
+            Some(limit) if limit.left_bytes() < needed_bytes => Reason::GroupLimit {
+                page_bytes,
+                limit_bytes: limit.limit_bytes,
+                left_bytes: limit.left_bytes(),
+                file: limit.file.clone(),
+            },
+            _ if pool.is_off() => Reason::PoolOff { page_bytes },
+            _ => Reason::PoolShort { page_bytes, available: pool.available() },
         }
     }
 

@@ -1,5 +1,6 @@
 //! Why bytes are on a page smaller than it could be, in words, and what would change it.
 
+use super::cause::CauseId;
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::page_claims::Asked;
@@ -26,12 +27,14 @@ pub enum Reason {
     PolicyOff { file: String, mode: String },
     /// The file says madvise, and this memory was not advised.
     NotAdvised { file: String, mode: String, known_by: KnownBy },
+    /// hugetlb was asked for, and the kernel has no pages of this size.
+    NoHugetlb { page_bytes: Bytes },
     /// hugetlb was asked for; there is no pool.
     PoolOff { page_bytes: Bytes },
     /// hugetlb was asked for, and the pool had too few pages when the JVM started.
     PoolShort { page_bytes: Bytes, available: u64 },
     /// hugetlb was asked for, and a cgroup allows less.
-    GroupLimit { page_bytes: Bytes, limit_bytes: Bytes, file: String },
+    GroupLimit { page_bytes: Bytes, limit_bytes: Bytes, left_bytes: Bytes, file: String },
     /// thp is wanted, and the JVM asks for hugetlb; `behind`: what else prevents thp.
     HugetlbInstead { behind: Option<Box<Reason>> },
     /// Pages of hugetlb of this size are wanted, and the JVM does not ask for them; ZGC cannot for all sizes.
@@ -76,37 +79,43 @@ pub enum KnownBy {
 impl Reason {
     /// Whether hugetlb was asked for and not given.
     pub fn is_of_hugetlb(&self) -> bool {
-        matches!(self, Reason::PoolOff { .. } | Reason::PoolShort { .. } | Reason::GroupLimit { .. })
+        matches!(
+            self,
+            Reason::NoHugetlb { .. }
+                | Reason::PoolOff { .. }
+                | Reason::PoolShort { .. }
+                | Reason::GroupLimit { .. }
+        )
     }
 
-    /// The key in JSON.
-    pub fn code(&self) -> &'static str {
+    pub fn id(&self) -> CauseId {
         match self {
-            Reason::TooSmall => "too_small",
-            Reason::Unaligned => "unaligned",
-            Reason::Edge => "edge",
-            Reason::Special => "special",
-            Reason::AdvisedAgainst { .. } => "advised_against",
-            Reason::ProcessDisabled => "process_disabled",
-            Reason::NoTransparent => "no_transparent_huge_pages",
-            Reason::PolicyOff { .. } => "policy_off",
-            Reason::NotAdvised { .. } => "not_advised",
-            Reason::PoolOff { .. } => "pool_empty",
-            Reason::PoolShort { .. } => "pool_short",
-            Reason::GroupLimit { .. } => "cgroup_limit",
-            Reason::HugetlbInstead { .. } => "hugetlb_instead",
-            Reason::HugetlbNotAsked { .. } => "hugetlb_not_asked",
-            Reason::NoHugetlbForIt { .. } => "no_hugetlb_for_it",
-            Reason::NoKernelOption { .. } => "no_kernel_option",
-            Reason::FileSystem => "file_system",
-            Reason::PrivateCopy => "private_copy",
-            Reason::Tmpfs => "tmpfs_mount",
-            Reason::OtherSize { .. } => "other_size",
-            Reason::Split => "split",
-            Reason::Hole => "hole",
-            Reason::NotYet { .. } => "not_yet",
-            Reason::NotKnown => "not_known",
-            Reason::NeverTouched => "never_touched",
+            Reason::TooSmall => CauseId::TooSmall,
+            Reason::Unaligned => CauseId::Unaligned,
+            Reason::Edge => CauseId::Edge,
+            Reason::Special => CauseId::Special,
+            Reason::AdvisedAgainst { .. } => CauseId::AdvisedAgainst,
+            Reason::ProcessDisabled => CauseId::ProcessDisabled,
+            Reason::NoTransparent => CauseId::NoTransparent,
+            Reason::PolicyOff { .. } => CauseId::PolicyOff,
+            Reason::NotAdvised { .. } => CauseId::NotAdvised,
+            Reason::NoHugetlb { .. } => CauseId::NoHugetlb,
+            Reason::PoolOff { .. } => CauseId::PoolEmpty,
+            Reason::PoolShort { .. } => CauseId::PoolShort,
+            Reason::GroupLimit { .. } => CauseId::CgroupLimit,
+            Reason::HugetlbInstead { .. } => CauseId::HugetlbInstead,
+            Reason::HugetlbNotAsked { .. } => CauseId::HugetlbNotAsked,
+            Reason::NoHugetlbForIt { .. } => CauseId::NoHugetlbForIt,
+            Reason::NoKernelOption { .. } => CauseId::NoKernelOption,
+            Reason::FileSystem => CauseId::FileSystem,
+            Reason::PrivateCopy => CauseId::PrivateCopy,
+            Reason::Tmpfs => CauseId::Tmpfs,
+            Reason::OtherSize { .. } => CauseId::OtherSize,
+            Reason::Split => CauseId::Split,
+            Reason::Hole => CauseId::Hole,
+            Reason::NotYet { .. } => CauseId::NotYet,
+            Reason::NotKnown => CauseId::NotKnown,
+            Reason::NeverTouched => CauseId::NeverTouched,
         }
     }
 
@@ -132,11 +141,12 @@ impl Reason {
                 let directory = if file.contains('/') { "" } else { "transparent_hugepage/" };
                 format!("not advised{by}; {directory}{file} is {mode}")
             }
+            Reason::NoHugetlb { page_bytes } => format!("this kernel has no {} pages", size(*page_bytes)),
             Reason::PoolOff { page_bytes } => format!("no pool of {} pages", size(*page_bytes)),
             Reason::PoolShort { page_bytes, available } => {
                 format!("pool of {} pages too small at start; now {available} left", size(*page_bytes))
             }
-            Reason::GroupLimit { page_bytes, limit_bytes, file } => {
+            Reason::GroupLimit { page_bytes, limit_bytes, file, .. } => {
                 let name = file.rsplit('/').next().unwrap_or(file);
                 format!("{name} allows {} of {} pages", size(*limit_bytes), size(*page_bytes))
             }
@@ -199,6 +209,7 @@ impl Reason {
                 "the JVM's flag is on, but it did not advise this; always in transparent_hugepage/{file}, or MADV_COLLAPSE"
             ),
             Reason::NotAdvised { file, .. } => advice_remedy(file, area, asked),
+            Reason::NoHugetlb { page_bytes } => at_boot(*page_bytes),
             Reason::PoolOff { page_bytes } | Reason::PoolShort { page_bytes, .. } => format!(
                 "before the JVM starts: enough in /sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages, \
                  the code cache takes its part first",
@@ -234,6 +245,11 @@ impl Reason {
             Reason::NeverTouched => "none needed; -XX:+AlwaysPreTouch would touch a heap at start".into(),
         }
     }
+}
+
+/// How pages of a size are set aside before the host starts.
+pub fn at_boot(page_bytes: Bytes) -> String {
+    format!("on the kernel's command line: hugepagesz={} hugepages=N", size(page_bytes))
 }
 
 fn policy_remedy(file: &str, area: Area, asked: &Asked) -> String {

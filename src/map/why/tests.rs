@@ -37,7 +37,7 @@ fn flags(taken: &mut Snapshot, flags: &[(&str, &str)]) {
 }
 
 /// The reasons with their bytes; of a part they sum to what it has on small pages.
-fn reasons(taken: &Snapshot) -> Vec<(&'static str, u64)> {
+fn reasons(taken: &Snapshot) -> Vec<(CauseId, u64)> {
     let map = join(taken);
     let found = findings(taken, &map);
     let sum: u64 =
@@ -45,26 +45,26 @@ fn reasons(taken: &Snapshot) -> Vec<(&'static str, u64)> {
     let small: u64 = map.balance.total.by_page_size.range(..2 * MIB).map(|(_, bytes)| bytes).sum();
     assert_eq!(sum, small, "{found:?}");
     assert!(found.iter().all(|finding| finding.reason.text().len() <= 62 && finding.remedy().len() > 10));
-    found.iter().map(|finding| (finding.reason.code(), finding.bytes)).collect()
+    found.iter().map(|finding| (finding.reason.id(), finding.bytes)).collect()
 }
 
 #[test]
 fn a_heap_that_nobody_advised() {
     let mut taken = full_heap();
-    assert_eq!(reasons(&taken), [("not_advised", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::NotAdvised, 16 * MIB)]);
     let map = join(&taken);
     assert_eq!(findings(&taken, &map)[0].remedy(), "start the JVM with -XX:+UseTransparentHugePages");
     settings(&mut taken).advice = Some(BTreeMap::from([(Addr(0x4000_0000), Advice::HugePages)]));
-    assert_eq!(reasons(&taken), [("not_yet", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::NotYet, 16 * MIB)]);
     settings(&mut taken).advice = Some(BTreeMap::from([(Addr(0x4000_0000), Advice::NoHugePages)]));
-    assert_eq!(reasons(&taken), [("advised_against", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::AdvisedAgainst, 16 * MIB)]);
 }
 
 #[test]
 fn without_vmflags_the_flag_of_the_jvm_is_the_evidence() {
     let mut taken = full_heap();
     flags(&mut taken, &[("UseTransparentHugePages", "true"), ("UseLargePages", "true")]);
-    assert_eq!(reasons(&taken), [("not_yet", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::NotYet, 16 * MIB)]);
     settings(&mut taken).advice = Some(BTreeMap::new());
     let map = join(&taken);
     let text = findings(&taken, &map)[0].reason.text();
@@ -155,31 +155,31 @@ fn the_file_that_says_never_is_named() {
     let found = findings(&taken, &map);
     assert_eq!(found[0].reason.text(), "transparent_hugepage/hugepages-2048kB/enabled is never");
     settings(&mut taken).host.thp = Some(host("never", "never", "inherit", "never"));
-    assert_eq!(reasons(&taken), [("policy_off", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::PolicyOff, 16 * MIB)]);
     taken.os.status.thp_enabled = Some(false);
-    assert_eq!(reasons(&taken), [("process_disabled", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::ProcessDisabled, 16 * MIB)]);
     settings(&mut taken).host.thp = None;
-    assert_eq!(reasons(&taken), [("no_transparent_huge_pages", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::NoTransparent, 16 * MIB)]);
     taken.taken.page_settings = None;
-    assert_eq!(reasons(&taken), [("not_known", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::NotKnown, 16 * MIB)]);
 }
 
 #[test]
 fn hugetlb_that_was_asked_for_and_not_given() {
     let mut taken = full_heap();
     flags(&mut taken, &[("UseTransparentHugePages", "false"), ("UseLargePages", "true")]);
-    assert_eq!(reasons(&taken), [("pool_empty", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::PoolEmpty, 16 * MIB)]);
     settings(&mut taken).host.pools[0] = Pool { page_bytes: 2 * MIB, pages: 4, free: 4, ..Pool::default() };
-    assert_eq!(reasons(&taken), [("pool_short", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::PoolShort, 16 * MIB)]);
     let file = "/sys/fs/cgroup/a/hugetlb.2MB.max".to_string();
     let limit = Limit { page_bytes: 2 * MIB, limit_bytes: 4 * MIB, used_bytes: None, file };
     settings(&mut taken).host.limits.push(limit);
-    assert_eq!(reasons(&taken), [("cgroup_limit", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::CgroupLimit, 16 * MIB)]);
     // A JVM that got none at all has switched its flag off.
     flags(&mut taken, &[("UseTransparentHugePages", "false"), ("UseLargePages", "false")]);
-    assert_eq!(reasons(&taken), [("not_advised", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::NotAdvised, 16 * MIB)]);
     taken.os.process.set_arguments(crate::base::redact::words_of("java -XX:+UseLargePages Main"));
-    assert_eq!(reasons(&taken), [("cgroup_limit", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::CgroupLimit, 16 * MIB)]);
 }
 
 #[test]
@@ -196,7 +196,12 @@ fn what_is_no_whole_block_of_its_mapping() {
     found.sort();
     assert_eq!(
         found,
-        [("edge", 2 * MIB), ("not_advised", 4 * MIB), ("too_small", MIB), ("unaligned", 2 * MIB)]
+        [
+            (CauseId::Edge, 2 * MIB),
+            (CauseId::NotAdvised, 4 * MIB),
+            (CauseId::TooSmall, MIB),
+            (CauseId::Unaligned, 2 * MIB)
+        ]
     );
 }
 
@@ -207,11 +212,11 @@ fn a_block_that_is_partly_touched_and_what_was_never_touched() {
     flags(&mut taken, &[("UseTransparentHugePages", "true")]);
     let map = join(&taken);
     let found = findings(&taken, &map);
-    assert_eq!(reasons(&taken), [("not_yet", 7 * MIB / 2), ("never_touched", 25 * MIB / 2)]);
+    assert_eq!(reasons(&taken), [(CauseId::NotYet, 7 * MIB / 2), (CauseId::NeverTouched, 25 * MIB / 2)]);
     assert_eq!(found[0].partly_touched_bytes, 3 * MIB / 2, "the first of two blocks");
     let thp = settings(&mut taken).host.thp.as_mut().expect("huge pages");
     thp.khugepaged.insert("max_ptes_none".to_string(), 64);
-    assert_eq!(reasons(&taken)[..2], [("not_yet", 2 * MIB), ("hole", 3 * MIB / 2)]);
+    assert_eq!(reasons(&taken)[..2], [(CauseId::NotYet, 2 * MIB), (CauseId::Hole, 3 * MIB / 2)]);
 }
 
 #[test]
@@ -232,9 +237,12 @@ fn shared_memory_files_and_private_copies() {
     let map = join(&taken);
     assert_eq!(findings(&taken, &map)[0].reason.text(), "transparent_hugepage/shmem_enabled is never");
     let found = reasons(&taken);
-    assert_eq!(found[0], ("policy_off", 16 * MIB));
-    assert!(found.contains(&("no_kernel_option", 4 * MIB)) && found.contains(&("private_copy", 4 * MIB)));
-    assert!(found.contains(&("file_system", 2 * MIB)));
+    assert_eq!(found[0], (CauseId::PolicyOff, 16 * MIB));
+    assert!(
+        found.contains(&(CauseId::NoKernelOption, 4 * MIB))
+            && found.contains(&(CauseId::PrivateCopy, 4 * MIB))
+    );
+    assert!(found.contains(&(CauseId::FileSystem, 2 * MIB)));
 }
 
 #[test]
@@ -242,9 +250,9 @@ fn a_stack_is_kept_small_since_linux_6_7() {
     let mut taken = full_heap();
     let jvm = taken.jvm.as_mut().expect("a JVM");
     jvm.extents = vec![extent(0x4000_0000, 0x4100_0000, Kind::Stack, "Java thread stacks", None)];
-    assert_eq!(reasons(&taken), [("advised_against", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::AdvisedAgainst, 16 * MIB)]);
     taken.taken.kernel = "6.1.0".to_string();
-    assert_eq!(reasons(&taken), [("not_advised", 16 * MIB)]);
+    assert_eq!(reasons(&taken), [(CauseId::NotAdvised, 16 * MIB)]);
 }
 
 #[test]
@@ -253,7 +261,7 @@ fn pages_whose_place_is_not_known_and_a_run_past_all_sense() {
     let unplaced =
         PageRun { bits: PageRun::PRESENT | PageRun::PLACE_UNKNOWN, ..run(0x4000_0000, 0x4040_1000, 1) };
     taken.os.pages = Ok(vec![unplaced]);
-    assert_eq!(reasons(&taken)[0], ("not_advised", 4 * MIB + 4096));
+    assert_eq!(reasons(&taken)[0], (CauseId::NotAdvised, 4 * MIB + 4096));
     let blocks = blocks::Blocks::new(Range::of(0, u64::MAX), &[run(0x1000, u64::MAX - 0xfff, 1)], 2 * MIB);
     let mut sum = 0_u64;
     blocks.each(&run(0x1000, u64::MAX - 0xfff, 1), Range::of(0x1000, u64::MAX - 0xfff), &mut |_, bytes| {
@@ -280,7 +288,10 @@ fn another_size_and_a_huge_page_in_pieces() {
         seed: 0,
         gaps: Vec::new(),
     }));
-    assert_eq!(reasons(&taken), [("not_advised", 10 * MIB), ("other_size", 4 * MIB), ("split", 2 * MIB)]);
+    assert_eq!(
+        reasons(&taken),
+        [(CauseId::NotAdvised, 10 * MIB), (CauseId::OtherSize, 4 * MIB), (CauseId::Split, 2 * MIB)]
+    );
     let map = join(&taken);
     assert_eq!(findings(&taken, &map)[1].reason.text(), "64K pages were chosen");
 }

@@ -4,7 +4,7 @@ use super::{Look, Promise, Row, Verdict, name, pool};
 use crate::base::Bytes;
 use crate::map::page_claims::{Asked, Claim, Verdict as Truth};
 use crate::map::require::Wanted;
-use crate::map::why::{self, Held, Reason};
+use crate::map::why::{self, CauseId, Held, Reason};
 use crate::os::machine::base_page;
 use crate::pages::types::Mode;
 use std::collections::BTreeSet;
@@ -15,8 +15,7 @@ const REASONS_MAX: usize = 4;
 /// One cause, or one thing that is worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Cause {
-    /// The key in JSON.
-    pub code: &'static str,
+    pub code: CauseId,
     pub what: String,
     /// What to do; empty where there is nothing to do.
     pub next: String,
@@ -28,7 +27,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    pub fn new(code: &'static str, what: impl Into<String>) -> Cause {
+    pub fn new(code: CauseId, what: impl Into<String>) -> Cause {
         Cause { code, what: what.into(), next: String::new(), bytes: 0, breaks_promise: false }
     }
     pub fn next(mut self, next: String) -> Cause {
@@ -61,12 +60,13 @@ pub fn all(
     let mut causes = mismatches;
     if promise.plan.is_none() && Asked::of(look.snapshot).refused {
         causes.push(Cause::new(
-            "switched_off",
+            CauseId::SwitchedOff,
             "the JVM found no large pages when it started, and switched its flag off",
         ));
     }
-    let is_explained =
-        causes.iter().any(|cause| cause.code == "options_missing" || cause.code == "options_differ");
+    let is_explained = causes
+        .iter()
+        .any(|cause| cause.code == CauseId::OptionsMissing || cause.code == CauseId::OptionsDiffer);
     if promise.mode == Mode::Thp {
         causes.extend(of_page_tables(look, rows, Wanted::Transparent, is_explained));
     } else {
@@ -128,7 +128,7 @@ fn of_page_tables(look: &Look, rows: &[Row], wanted: Wanted, is_explained: bool)
             }
             _ => held.remedy.clone(),
         };
-        Cause::new(held.reason.code(), what).next(next).bytes(held.bytes)
+        Cause::new(held.reason.id(), what).next(next).bytes(held.bytes)
     };
     held.into_iter().filter(is_cause).take(REASONS_MAX).map(cause).collect()
 }
@@ -140,7 +140,7 @@ fn notes(look: &Look, rows: &[Row]) -> Vec<Cause> {
     if !untouched.is_empty() {
         let what = format!("not in memory yet, so on no pages of any size: {}", untouched.join(", "));
         notes.push(
-            Cause::new("not_touched", what)
+            Cause::new(CauseId::NotTouched, what)
                 .next("none needed; -XX:+AlwaysPreTouch touches a heap at start".into()),
         );
     }
@@ -149,7 +149,7 @@ fn notes(look: &Look, rows: &[Row]) -> Vec<Cause> {
     if !absent.is_empty() {
         let what =
             format!("not distinguished by the account, or absent from this JVM: {}", absent.join(", "));
-        notes.push(Cause::new("not_found", what));
+        notes.push(Cause::new(CauseId::NotFound, what));
     }
     let mut wrong = Vec::new();
     // What its flags ask for is the promise itself.
@@ -158,7 +158,10 @@ fn notes(look: &Look, rows: &[Row]) -> Vec<Cause> {
         wrong.push(format!("{}: {} (it is {})", claim.about, claim.says, claim.is.text()));
     }
     if !wrong.is_empty() {
-        notes.push(Cause::new("false_report", format!("the JVM's log says otherwise: {}", wrong.join("; "))));
+        notes.push(Cause::new(
+            CauseId::FalseReport,
+            format!("the JVM's log says otherwise: {}", wrong.join("; ")),
+        ));
     }
     notes
 }

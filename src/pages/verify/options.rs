@@ -5,7 +5,7 @@ use super::{Look, Promise};
 use crate::base::{Bytes, bytes_of};
 use crate::jvm::JvmView;
 use crate::map::page_claims::Asked;
-use crate::map::why::size;
+use crate::map::why::{CauseId, size};
 
 /// A JVM rounds its heap up to whole regions or pages: G1's regions have 32 MiB at most.
 const HEAP_ROUNDED_BY_MAX: Bytes = 32 << 20;
@@ -47,7 +47,7 @@ fn other_jdk(promise: &Promise, jvm: &JvmView) -> Option<Cause> {
     let (planned, is) = (promise.subject.as_ref()?.feature, *jvm.major.as_ref().ok()?);
     (planned != is).then(|| {
         Cause::new(
-            "other_jdk",
+            CauseId::OtherJdk,
             format!("the plan is for JDK {planned}, this JVM is JDK {is}: it reserves other sizes"),
         )
         .breaking()
@@ -58,7 +58,7 @@ fn other_gc(promise: &Promise, jvm: &JvmView) -> Option<Cause> {
     let (planned, is) = (promise.subject.as_ref()?.gc, *jvm.gc.as_ref().ok()?);
     let what =
         || format!("the plan is for {}, this JVM runs {}: its tables differ", planned.name(), is.name());
-    (planned != is).then(|| Cause::new("other_gc", what()).breaking())
+    (planned != is).then(|| Cause::new(CauseId::OtherGc, what()).breaking())
 }
 
 /// A smaller heap takes fewer pages than were promised, a larger one more than there are.
@@ -73,7 +73,7 @@ fn other_heap(promise: &Promise, jvm: &JvmView) -> Option<Cause> {
         is >= planned && is - planned < slack || planned > is && planned - is < HEAP_ROUNDED_BY_MAX / 32;
     (!is_same).then(|| {
         let what = format!("the plan is for a heap of {}, this JVM has -Xmx {}", size(planned), size(is));
-        Cause::new("other_heap", what).breaking()
+        Cause::new(CauseId::OtherHeap, what).breaking()
     })
 }
 
@@ -83,7 +83,9 @@ fn other_java(promise: &Promise, jvm: &JvmView) -> Option<Cause> {
     let is_below = jvm.library.strip_prefix(home).is_some_and(|rest| rest.starts_with('/'));
     (!is_below).then(|| {
         let what = format!("the plan is for {home}/bin/java, this JVM's libjvm is {}", jvm.library);
-        Cause::new("other_java", what).breaking().next(format!("start the program with {home}/bin/java"))
+        Cause::new(CauseId::OtherJava, what)
+            .breaking()
+            .next(format!("start the program with {home}/bin/java"))
     })
 }
 
@@ -101,11 +103,11 @@ fn other_options(promise: &Promise, look: &Look, jvm: &JvmView) -> Vec<Cause> {
     let mut causes = Vec::new();
     if !missing.is_empty() {
         let list = missing.join(" ");
-        let cause = Cause::new("options_missing", format!("the JVM was started without {list}"));
+        let cause = Cause::new(CauseId::OptionsMissing, format!("the JVM was started without {list}"));
         causes.push(cause.next(format!("restart it with {list}")));
     }
     if !differing.is_empty() {
-        let cause = Cause::new("options_differ", format!("the plan asks for {}", differing.join(", ")));
+        let cause = Cause::new(CauseId::OptionsDiffer, format!("the plan asks for {}", differing.join(", ")));
         causes.push(cause.next("restart the JVM with the plan's options".to_string()));
     }
     causes

@@ -5,8 +5,9 @@
 use super::causes::Cause;
 use super::{Look, Promise, Row, Verdict, name, sum};
 use crate::base::Bytes;
+use crate::map::Area;
 use crate::map::page_claims::Asked;
-use crate::map::why::size;
+use crate::map::why::{self, Reason, at_boot, size};
 use crate::os::hugetlb::{DIRECTORY, Pool};
 
 /// For one size of pages: the rows that lack some.
@@ -14,37 +15,35 @@ pub fn cause(promise: &Promise, look: &Look, rows: &[Row], page_bytes: Bytes) ->
     let of_size = |row: &&Row| row.need.page_bytes == page_bytes && row.verdict != Verdict::Small;
     let missing = sum(rows.iter().filter(of_size).map(|row| row.missing_pages));
     let bytes = missing.saturating_mul(page_bytes);
-    let host = &look.snapshot.taken.page_settings.as_ref()?.host;
     if missing == 0 {
         return None;
     }
-    let limited = host.tightest(page_bytes).filter(|limit| limit.left_bytes() < bytes);
-    if let Some(limit) = limited {
-        let what = format!(
-            "a cgroup allows {} of {} pages, of which {} are left: {missing} pages are missing",
-            size(limit.limit_bytes),
-            size(page_bytes),
-            size(limit.left_bytes())
-        );
-        let next = format!("at least {} more in {}, then restart the JVM", size(bytes), limit.file);
-        return Some(Cause::new("cgroup_limit", what).next(next).bytes(bytes));
-    }
-    let cause = match host.pool(page_bytes) {
-        None => Cause::new("no_hugetlb", format!("this kernel has no {} pages", size(page_bytes)))
-            .next(boot(page_bytes)),
-        Some(pool) if pool.is_off() => {
-            let what =
-                format!("the pool of {} pages is empty; {}", size(page_bytes), order(rows, page_bytes));
-            Cause::new("pool_empty", what).next(more(promise, pool, missing))
-        }
-        Some(pool) => short(promise, look, rows, pool, missing),
+    let reason = why::no_hugetlb(look.snapshot, page_bytes, bytes);
+    let host = &look.snapshot.taken.page_settings.as_ref()?.host;
+    let pool = host.pool(page_bytes).cloned().unwrap_or_default();
+    let (what, next) = match &reason {
+        Reason::GroupLimit { limit_bytes, left_bytes, file, .. } => (
+            format!(
+                "a cgroup allows {} of {} pages, of which {} are left: {missing} pages are missing",
+                size(*limit_bytes),
+                size(page_bytes),
+                size(*left_bytes)
+            ),
+            format!("at least {} more in {file}, then restart the JVM", size(bytes)),
+        ),
+        Reason::PoolOff { .. } => (
+            format!("the pool of {} pages is empty; {}", size(page_bytes), order(rows, page_bytes)),
+            more(promise, &pool, missing),
+        ),
+        Reason::PoolShort { .. } => short(promise, look, rows, &pool, missing),
+        _ => (reason.text(), reason.remedy(Area::JavaHeap, &Asked::default())),
     };
-    Some(cause.bytes(bytes))
+    Some(Cause::new(reason.id(), what).next(next).bytes(bytes))
 }
 
 /// There is a pool, and it was too small when the JVM started. What is free now tells by how many pages, as far as nobody
 /// else has taken or given back any in the meantime.
-fn short(promise: &Promise, look: &Look, rows: &[Row], pool: &Pool, missing: u64) -> Cause {
+fn short(promise: &Promise, look: &Look, rows: &[Row], pool: &Pool, missing: u64) -> (String, String) {
     let page = size(pool.page_bytes);
     let lacking = missing.saturating_sub(pool.available());
     let refused = Asked::of(look.snapshot).refused;
@@ -62,14 +61,14 @@ fn short(promise: &Promise, look: &Look, rows: &[Row], pool: &Pool, missing: u64
             }
             false => "restart the JVM",
         };
-        return Cause::new("pool_short", what).next(next.to_string());
+        return (what, next.to_string());
     }
     let what = format!(
         "the pool of {page} pages was too small by {lacking} ({missing} missing, {} free); {}",
         pool.available(),
         order(rows, pool.page_bytes)
     );
-    Cause::new("pool_short", what).next(more(promise, pool, lacking))
+    (what, more(promise, pool, lacking))
 }
 
 /// "in the order of the reservations: CodeCache 24 of 24, Java heap 0 of 32": which came first, and which fell.
@@ -98,11 +97,7 @@ fn more(promise: &Promise, pool: &Pool, pages: u64) -> String {
         None => format!("{by_hand}, or `marusa pages plan`"),
     };
     match pool.page_bytes {
-        1_073_741_824.. => format!("{way}; at the latest {}; then restart the JVM", boot(pool.page_bytes)),
+        1_073_741_824.. => format!("{way}; at the latest {}; then restart the JVM", at_boot(pool.page_bytes)),
         _ => format!("{way}; then restart the JVM"),
     }
-}
-
-fn boot(page_bytes: Bytes) -> String {
-    format!("on the kernel's command line: hugepagesz={} hugepages=N", size(page_bytes))
 }

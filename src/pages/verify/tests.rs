@@ -6,6 +6,7 @@ use crate::jvm::{Gc, Kind};
 use crate::map::join;
 use crate::map::join::tests::{extent, run, snapshot};
 use crate::map::why;
+use crate::map::why::CauseId;
 use crate::os::host_pages::HostPages;
 use crate::os::hugetlb::{Limit, Pool};
 use crate::os::pagemap::PageRun;
@@ -97,11 +98,11 @@ fn plan(mode: Mode) -> Promise {
 fn report(promise: &Promise, taken: &Snapshot) -> Report {
     let map = join(taken);
     let findings = why::findings(taken, &map);
-    let look = Look { snapshot: taken, map: &map, findings: &findings, logged: &[], said: &[], claims: &[] };
+    let look = Look { snapshot: taken, map: &map, findings: &findings, logged: &[], claims: &[] };
     verify(promise, &look)
 }
 
-fn codes(causes: &[Cause]) -> Vec<&'static str> {
+fn codes(causes: &[Cause]) -> Vec<CauseId> {
     causes.iter().map(|cause| cause.code).collect()
 }
 
@@ -126,7 +127,7 @@ fn one_page_too_few_and_the_heap_has_none() {
         let mut taken = jvm(false, true, touched);
         let report = report(&plan(Mode::HugeTlb2M), &taken);
         assert_eq!(verdicts(&report), [(Verdict::Met, 0), (Verdict::NotMet, 8)], "touched {touched}");
-        assert_eq!(codes(&report.causes), ["pool_short"]);
+        assert_eq!(codes(&report.causes), [CauseId::PoolShort]);
         let cause = &report.causes[0];
         assert!(cause.what.contains("too small by 1 (8 missing, 7 free)"), "{}", cause.what);
         assert!(cause.what.contains("CodeCache 4 of 4, Java heap 0 of 8"), "{}", cause.what);
@@ -144,9 +145,9 @@ fn no_pool_a_control_group_and_a_flag_that_the_jvm_switched_off() {
     flags(&mut taken, &[("UseLargePages", "false")]);
     pools(&mut taken).pools[0] = Pool { page_bytes: HUGE, ..Pool::default() };
     let without = report(&plan(Mode::HugeTlb2M), &taken);
-    assert_eq!(codes(&without.causes), ["pool_empty"]);
+    assert_eq!(codes(&without.causes), [CauseId::PoolEmpty]);
     let of_flags = Promise { plan: None, ..plan(Mode::HugeTlb2M) };
-    assert_eq!(codes(&report(&of_flags, &taken).causes), ["switched_off", "pool_empty"]);
+    assert_eq!(codes(&report(&of_flags, &taken).causes), [CauseId::SwitchedOff, CauseId::PoolEmpty]);
     let file = "/sys/fs/cgroup/hugetlb/app/hugetlb.2MB.limit_in_bytes".to_string();
     let mut taken = jvm(false, true, true);
     pools(&mut taken).limits = vec![Limit {
@@ -156,7 +157,7 @@ fn no_pool_a_control_group_and_a_flag_that_the_jvm_switched_off() {
         file: file.clone(),
     }];
     let limited = report(&plan(Mode::HugeTlb2M), &taken);
-    assert_eq!(codes(&limited.causes), ["cgroup_limit"]);
+    assert_eq!(codes(&limited.causes), [CauseId::CgroupLimit]);
     assert!(limited.causes[0].next.contains(&file), "{:?}", limited.causes);
 }
 
@@ -186,7 +187,7 @@ fn a_plan_for_another_jvm() {
     (subject.feature, subject.gc, subject.heap_max_bytes) = (17, Gc::G1, 512 * MIB);
     let report = report(&promise, &jvm(true, true, true));
     assert!(!report.met);
-    assert_eq!(codes(&report.causes), ["other_jdk", "other_gc", "other_heap"]);
+    assert_eq!(codes(&report.causes), [CauseId::OtherJdk, CauseId::OtherGc, CauseId::OtherHeap]);
     assert!(
         report.causes.iter().all(|cause| cause.next.contains("marusa pages plan")),
         "{:?}",
@@ -203,7 +204,7 @@ fn options_that_are_missing_or_differ() {
     promise.jvm_options.push("-XX:LargePageSizeInBytes=1g".to_string());
     promise.jvm_options.push("-XX:+AlwaysPreTouch".to_string());
     let report = report(&promise, &taken);
-    assert_eq!(codes(&report.causes), ["options_missing", "options_differ"]);
+    assert_eq!(codes(&report.causes), [CauseId::OptionsMissing, CauseId::OptionsDiffer]);
     let cause = &report.causes[0];
     assert_eq!(cause.next, "restart it with -XX:+UseLargePages -XX:+AlwaysPreTouch");
     assert!(report.causes[1].what.contains("-XX:LargePageSizeInBytes=1g (it is 0)"), "{:?}", report.causes);
@@ -218,16 +219,16 @@ fn transparent_pages_count_where_memory_is() {
     let untouched = report(&promise, &taken);
     assert!(untouched.met, "{untouched:?}");
     assert_eq!(verdicts(&untouched), [(Verdict::Met, 0), (Verdict::NotTouched, 0)]);
-    assert_eq!(codes(&untouched.notes), ["not_touched"]);
+    assert_eq!(codes(&untouched.notes), [CauseId::NotTouched]);
 
     taken.os.pages = Ok(vec![run(HEAP_AT, HEAP_AT + 4 * MIB, 1), huge(CODE_AT, 2 * MIB)]);
     taken.os.status.thp_enabled = Some(false);
     let disabled = report(&promise, &taken);
     assert_eq!(verdicts(&disabled), [(Verdict::Met, 0), (Verdict::NotMet, 2)]);
-    assert_eq!(codes(&disabled.causes), ["process_disabled"]);
+    assert_eq!(codes(&disabled.causes), [CauseId::ProcessDisabled]);
     taken.os.status.thp_enabled = Some(true);
     let late = report(&promise, &taken);
-    assert_eq!(codes(&late.causes), ["not_yet"]);
+    assert_eq!(codes(&late.causes), [CauseId::NotYet]);
     assert!(late.causes[0].next.contains("marusa pages collapse"), "{:?}", late.causes);
 }
 
@@ -237,7 +238,7 @@ fn a_jvm_without_the_plans_flag_is_reported_once() {
     flags(&mut taken, &[("UseLargePages", "false"), ("UseTransparentHugePages", "false")]);
     taken.os.process.set_arguments(crate::base::redact::words_of("java Main"));
     let report = report(&plan(Mode::Thp), &taken);
-    assert_eq!(codes(&report.causes), ["options_missing"]);
+    assert_eq!(codes(&report.causes), [CauseId::OptionsMissing]);
     assert_eq!(verdicts(&report), [(Verdict::NotMet, 1), (Verdict::NotMet, 8)]);
 }
 

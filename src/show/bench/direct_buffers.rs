@@ -22,8 +22,6 @@ pub struct Setup {
     pub jdks: Vec<String>,
     #[serde(skip)]
     pub runs: u64,
-    #[serde(skip)]
-    pub threads: Vec<u64>,
     pub buffers: u64,
     #[serde(rename = "buffer_bytes")]
     pub size: Bytes,

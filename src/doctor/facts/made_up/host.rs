@@ -41,7 +41,6 @@ pub fn healthy_host() -> HostFacts {
         sysctl: sysctl.collect(),
         nodes: vec![Node { number: 0, total_bytes: 16 * G, free_bytes: 6 * G, pools: Vec::new() }],
         free: vec![FreeBlocks { node: 0, zone: "Normal".to_string(), blocks: normal }],
-        has_hypervisor: Some(false),
         ..HostFacts::default()
     }
 }
