@@ -20,7 +20,7 @@ pub use check::{Check, Earlier, Outcome, check};
 pub use heap::{Decided, Heap};
 pub use limit::{Growing, Limit, Part, Peak};
 pub use malloc::Malloc;
-pub use workload::{Key, Observed, Workload};
+pub use workload::{CodeCache, Key, Observed, Workload};
 
 use crate::base::Bytes;
 use crate::record::History;

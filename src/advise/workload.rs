@@ -1,12 +1,12 @@
 //! Which JVMs are replicas of one workload, and the advice on it. JVMs with another version, collector or -Xmx are another
 //! workload: what one needed says nothing of the other.
 
-use super::Wanted;
 use super::heap::{self, Heap};
 use super::limit::{self, Evidence, Limit, WINDOWS_ENOUGH};
 use super::malloc::{self, Malloc};
 use super::need;
-use crate::base::{Bytes, human};
+use super::{Wanted, stepped};
+use crate::base::{Bytes, counted, human};
 use crate::map::Area;
 use crate::record::History;
 use crate::record::key::{Key as Series, Measure, Subject};
@@ -121,8 +121,7 @@ pub struct Workload {
     pub limit_as_is: Option<Limit>,
     pub heap: Option<Heap>,
     pub malloc: Option<Malloc>,
-    /// What the code cache may still take of what it reserved; not in the limit.
-    pub code_cache_may_grow_bytes: Option<Bytes>,
+    pub code_cache: Option<CodeCache>,
     /// What was not judged, and why.
     pub not_judged: Vec<String>,
 }
@@ -168,7 +167,10 @@ impl Workload {
             limit,
             limit_as_is,
             heap,
-            code_cache_may_grow_bytes: jvms.iter().filter_map(|jvm| code_cache_growth(jvm)).max(),
+            code_cache: jvms
+                .iter()
+                .filter_map(|jvm| CodeCache::of(jvm))
+                .max_by_key(|cache| cache.highest_bytes),
             not_judged,
         }
     }
@@ -229,10 +231,35 @@ fn has_pool_heap(history: &History) -> bool {
     last(&heap).is_some_and(|heap| heap > 0 && hugetlb >= heap / 2)
 }
 
-fn code_cache_growth(history: &History) -> Option<Bytes> {
-    let last = history.len().checked_sub(1)?;
-    let code = |measure| history.value(&Series::of(&Subject::Area(Area::JitCode), measure), last);
-    Some(code(Measure::Reserved)?.saturating_sub(code(Measure::Resident)?))
+/// A code cache that is this full makes room by throwing compiled methods away.
+const FULL_PERCENT: Bytes = 85;
+
+/// The code cache of the JVM that has the most code.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct CodeCache {
+    pub highest_bytes: Bytes,
+    pub reserved_bytes: Bytes,
+    /// What it may still take of what it reserved; not in the limit.
+    pub may_grow_bytes: Bytes,
+    /// Where it is nearly full.
+    pub option: Option<String>,
+}
+
+impl CodeCache {
+    fn of(history: &History) -> Option<CodeCache> {
+        let code = |measure| {
+            history.series(&Series::of(&Subject::Area(Area::JitCode), measure)).into_iter().flatten().max()
+        };
+        let (highest, reserved) = (code(Measure::Resident)?, code(Measure::Reserved)?);
+        let is_full = highest >= reserved / 100 * FULL_PERCENT;
+        let larger = stepped(reserved + reserved / 2) >> 20;
+        Some(CodeCache {
+            highest_bytes: highest,
+            reserved_bytes: reserved,
+            may_grow_bytes: reserved.saturating_sub(highest),
+            option: is_full.then(|| format!("-XX:ReservedCodeCacheSize={larger}m")),
+        })
+    }
 }
 
 /// What weakens the advice on the limit.
@@ -245,8 +272,8 @@ fn unsure(
     let mut unsure = Vec::new();
     if observed.replica_days == 0 {
         unsure.push(format!(
-            "a whole day: {:.0} minutes were recorded, and no bound holds for what other hours bring",
-            observed.hours * 60.0
+            "a whole day: {} recorded, and no bound holds for what other hours bring",
+            counted((observed.hours * 60.0).round() as u64, "minute")
         ));
     } else if observed.replica_days < WINDOWS_ENOUGH {
         let seen = observed.replica_days;

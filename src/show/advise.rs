@@ -9,7 +9,7 @@ pub use emit::{Format, emit};
 use super::json::Head;
 use super::table::Table;
 use super::units::{counted, human, indented, led, painted, paragraph};
-use crate::advise::{Budget, Check, Decided, Heap, Limit, Malloc, Outcome, Peak, Workload};
+use crate::advise::{Budget, Check, CodeCache, Decided, Heap, Limit, Malloc, Outcome, Peak, Workload};
 use crate::base::style::Style;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -102,7 +102,7 @@ fn seen(workload: &Workload) -> String {
 }
 
 fn hours(hours: f64) -> String {
-    if hours < 2.0 { format!("{:.0} minutes", hours * 60.0) } else { format!("{hours:.1} hours") }
+    if hours < 2.0 { counted((hours * 60.0).round() as u64, "minute") } else { format!("{hours:.1} hours") }
 }
 
 /// The sum, as one.
@@ -143,12 +143,7 @@ fn lines(workload: &Workload) -> Vec<(String, String)> {
             .zip(workload.limit.as_ref())
             .map(|(malloc, limit)| ("malloc      ", of_malloc(malloc, limit))),
     );
-    if let Some(bytes) = workload.code_cache_may_grow_bytes.filter(|bytes| *bytes > 0) {
-        lines.push((
-            "code cache  ",
-            format!("may take {} more of what it reserved; not in the limit", human(bytes)),
-        ));
-    }
+    lines.extend(workload.code_cache.as_ref().map(|cache| ("code cache  ", of_code(cache))));
     let saved = workload.saved_bytes().filter(|bytes| *bytes > 0);
     lines.extend(saved.map(|bytes| {
         let replicas = counted(workload.observed.replicas, "replica");
@@ -216,6 +211,19 @@ fn of_malloc(malloc: &Malloc, limit: &Limit) -> String {
         .returned_limit_bytes
         .map_or(String::new(), |bytes| format!("; the limit is then {}", human(bytes)));
     format!("{set}{}; {} of the need was free{then}", malloc.why, human(malloc.returnable_bytes))
+}
+
+fn of_code(cache: &CodeCache) -> String {
+    let (highest, reserved, more) =
+        (human(cache.highest_bytes), human(cache.reserved_bytes), human(cache.may_grow_bytes));
+    match &cache.option {
+        Some(option) => {
+            format!("{option}: {highest} of {reserved} were in use, and a full one compiles no more")
+        }
+        None => {
+            format!("{highest} of {reserved} at most; it may take {more} more, which is not in the limit")
+        }
+    }
 }
 
 fn split(out: &mut dyn Write, budget: &Budget) -> io::Result<()> {

@@ -118,6 +118,7 @@ impl Setting<'_> {
     fn of(workload: &Workload) -> Option<Setting<'_>> {
         let mebibytes = mib(workload.limit.as_ref()?.limit_bytes);
         let options = workload.malloc.iter().flat_map(|malloc| malloc.options.iter().cloned());
+        let options = options.chain(workload.code_cache.iter().filter_map(|cache| cache.option.clone()));
         let java: Vec<String> =
             [format!("-Xmx{}m", mib(workload.xmx_bytes()?))].into_iter().chain(options).collect();
         Some(Setting {

@@ -1,7 +1,7 @@
 //! Advice in words, and as what platforms take.
 
 use super::*;
-use crate::advise::{Key, Limit, Malloc, Observed, Part, Peak, Wanted, Workload};
+use crate::advise::{CodeCache, Key, Limit, Malloc, Observed, Part, Peak, Wanted, Workload};
 use crate::map::Area;
 use std::time::Duration;
 use yaml_rust2::YamlLoader;
@@ -68,7 +68,12 @@ fn workload() -> Workload {
             options: Vec::new(),
             why: "61 arenas each keep what their threads freed; two keep less".to_string(),
         }),
-        code_cache_may_grow_bytes: Some(100 * MIB),
+        code_cache: Some(CodeCache {
+            highest_bytes: 44 * MIB,
+            reserved_bytes: 48 * MIB,
+            may_grow_bytes: 4 * MIB,
+            option: Some("-XX:ReservedCodeCacheSize=80m".to_string()),
+        }),
         not_judged: vec!["-Xmx: ZGC".to_string()],
     }
 }
@@ -92,6 +97,7 @@ fn the_sum_is_shown_as_one_and_rests_on_what_was_seen() {
         "    1.3 GiB  the limit; it is 2.0 GiB now\n",
         "bound       95 % of replica-days stay within the highest need, with 99 % confidence; by days alone 30 %",
         "malloc      MALLOC_ARENA_MAX=2: 61 arenas each keep",
+        "code cache  -XX:ReservedCodeCacheSize=80m: 44.0 MiB of 48.0 MiB were in use",
         "saves       8.1 GiB with 12 replicas, compared with the limits now",
         "not judged  -Xmx: ZGC\n",
     ] {
@@ -118,7 +124,7 @@ fn platforms_get_what_they_take() {
     assert_eq!(patch["name"].as_str(), Some("api"));
     assert_eq!(patch["resources"]["limits"]["memory"].as_str(), Some("1360Mi"));
     assert_eq!(patch["resources"]["requests"]["memory"].as_str(), Some("1360Mi"));
-    assert_eq!(patch["env"][0]["value"].as_str(), Some("-Xmx1024m"));
+    assert_eq!(patch["env"][0]["value"].as_str(), Some("-Xmx1024m -XX:ReservedCodeCacheSize=80m"));
     assert_eq!(patch["env"][1]["name"].as_str(), Some("MALLOC_ARENA_MAX"));
     assert_eq!(patch["env"][1]["value"].as_str(), Some("2"), "a string, as Kubernetes takes it");
     let vpa = &YamlLoader::load_from_str(&emitted(Format::Vpa)).expect("YAML")[0];
@@ -131,7 +137,7 @@ fn platforms_get_what_they_take() {
     assert!(emitted(Format::Docker).contains("docker update --memory 1360m --memory-swap 1360m api\n"));
     let unit = emitted(Format::Systemd);
     assert!(
-        unit.contains("[Service]\nMemoryMax=1360M\nEnvironment=\"JAVA_TOOL_OPTIONS=-Xmx1024m\"\n"),
+        unit.contains("[Service]\nMemoryMax=1360M\nEnvironment=\"JAVA_TOOL_OPTIONS=-Xmx1024m -XX:ReservedCodeCacheSize=80m\"\n"),
         "{unit}"
     );
 }

@@ -97,7 +97,7 @@ fn what_a_service_stores_answers_the_questions_of_a_fleet() {
     }
     let off = found["off"].as_u64().expect("accounts with their samples");
     assert!(off < 32 << 20, "{found:#}");
-    [&store, &ring].map(|source| is_advised(source));
+    [&store, &ring].into_iter().for_each(|source| is_advised(source));
 }
 
 /// The limit has room for the whole heap of marusa.Grow and for what is next to it.
