@@ -5,6 +5,7 @@
 use super::layout::{File, Place};
 use super::sheet::{About, Cell, Column, Kind, Sheet};
 use crate::doctor::Level;
+use crate::map::Area;
 use crate::map::rows::{Measure, Named, Subject};
 use crate::os::identity;
 use crate::record::rows::moments_of;
@@ -73,7 +74,7 @@ impl Table {
         let age = || optional("account_age_ms", Kind::Long);
         let text = |name| required(name, Kind::Text);
         match self {
-            Table::Process => vec![age()],
+            Table::Process => vec![age(), optional("outside_heap_bytes", Kind::Long)],
             Table::Account => {
                 vec![text("subject"), optional("area", Kind::Text), optional("name", Kind::Text), age()]
             }
@@ -234,11 +235,12 @@ impl<W: Write + Send> Rows<'_, W> {
             let area = subject.area().map(crate::map::Area::name);
             subjects.entry((subject.word(), area, subject.name())).or_default().push(key);
         }
+        let outside = if table == Table::Process { outside_heap(jvm) } else { BTreeMap::new() };
         for ((word, area, name), keys) in &subjects {
             let Some(subject) = keys.first().map(|key| &key.subject) else { continue };
             let moments = self.within(moments_of(jvm, subject));
-            let own = |age: Option<Cell<'static>>, level: Option<&'static str>| match table {
-                Table::Process => vec![age],
+            let own = |at, age: Option<Cell<'static>>, level: Option<&'static str>| match table {
+                Table::Process => vec![age, outside.get(&at).copied().map(Cell::number)],
                 Table::Account => {
                     vec![Some(Cell::Text(word)), area.map(Cell::Text), name.as_deref().map(Cell::Text), age]
                 }
@@ -260,7 +262,7 @@ impl<W: Write + Send> Rows<'_, W> {
                 before = Some(row.clone());
                 let age = jvm.age_ms(subject.clock(), *at).map(Cell::number);
                 let measured = row.into_iter().map(|value| value.map(Cell::number));
-                self.add(jvm.moments[*at], own(age, level), measured)?;
+                self.add(jvm.moments[*at], own(*at, age, level), measured)?;
             }
         }
         Ok(())
@@ -318,6 +320,23 @@ impl<W: Write + Send> Rows<'_, W> {
         ];
         self.add(first, own, std::iter::empty())
     }
+}
+
+/// At each moment at which the account was read, the resident bytes of all areas that are not the Java heap's. Engines would need a
+/// group for each account of the fleet.
+fn outside_heap(jvm: &History) -> BTreeMap<usize, u64> {
+    let mut sums = BTreeMap::new();
+    for key in jvm.keys().iter().filter(|key| key.measure == Measure::Resident) {
+        let Subject::Area(area) = key.subject else { continue };
+        let moments = moments_of(jvm, &key.subject);
+        let is_outside = !matches!(area, Area::JavaHeap | Area::Gc);
+        for (at, bytes) in moments.iter().zip(jvm.series_at(key, &moments)) {
+            // Without a figure of any area, the sum is not known.
+            let Some(bytes) = bytes else { continue };
+            *sums.entry(*at).or_insert(0) += if is_outside { bytes } else { 0 };
+        }
+    }
+    sums
 }
 
 /// Whether no figure moved by more than this share of it.

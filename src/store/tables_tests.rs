@@ -102,6 +102,8 @@ fn samples_are_sorted_by_jvm_and_time_and_say_who_it_is() {
     assert_eq!(rows[1]["kernel_resident_bytes"], 510);
     assert_eq!((&rows[0]["node"], &rows[0]["main"]), (&"node-1".into(), &"\"Main\",\n".into()));
     assert_eq!(rows[1]["account_age_ms"], 30);
+    assert_eq!(rows[0]["outside_heap_bytes"], 0, "its heap and its collector are all it has");
+    assert!(!rows[1].contains_key("outside_heap_bytes"), "no account of that moment");
     assert!(!rows[2].contains_key("account_age_ms") && !rows[0].contains_key("heap_used_bytes"));
     assert!(!rows[0].contains_key("account_at_ms") && !rows[0].contains_key("pid"));
 }

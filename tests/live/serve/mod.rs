@@ -1,5 +1,6 @@
 //! `marusa serve` next to real JVMs.
 
+mod engines;
 mod mayflies;
 mod metrics;
 mod otlp;
