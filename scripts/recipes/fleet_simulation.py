@@ -9,6 +9,7 @@ work, jvms = sys.argv[1], int(sys.argv[2])
 DAY_SAMPLES = 8640
 HOUR_SAMPLES = 360
 BATCH = 250
+SAMPLES_MIN = 10            # of a JVM that was seen for longer than a moment
 NODE_JVMS = 30
 GROUP_ROWS = 32 << 10
 SORTED_BY = {
@@ -30,11 +31,12 @@ def source(table):
 
 
 def read():
-    """The samples of each recorded JVM, numbered in their order; JVMs with an account."""
+    """The samples of each recorded JVM that has an account, numbered in their order."""
     base.execute(f"""CREATE TABLE samples AS
         SELECT jvm_id, time, row_number() OVER (PARTITION BY jvm_id ORDER BY time) - 1 AS k, count(*) OVER (PARTITION BY jvm_id) AS n
         FROM (SELECT DISTINCT jvm_id, time FROM {source('process')})
-        WHERE jvm_id IN (SELECT jvm_id FROM {source('account')} WHERE subject = 'area')""")
+        WHERE jvm_id IN (SELECT jvm_id FROM {source('account')} WHERE subject = 'area')
+        QUALIFY n >= {SAMPLES_MIN}""")
     for table in SORTED_BY:
         if table == "jvm":
             base.execute(f"CREATE TABLE of_jvm AS SELECT DISTINCT ON (jvm_id) *, 0 AS k, 1 AS n, false AS is_first FROM {source(table)}")
@@ -90,7 +92,7 @@ def size(pattern):
 
 
 def sizes():
-    looks = base.execute("SELECT count(*) FROM samples").fetchone()[0]
+    looks = base.execute(f"SELECT count(*) FROM {source('process')}").fetchone()[0]
     print(f"{'table':8} {'rows':>13} {'bytes':>15} {'B/JVM-sample':>13} {'as recorded':>12}")
     all_bytes, all_source = 0, 0
     for table in SORTED_BY:
@@ -119,6 +121,8 @@ def queries():
 
 read()
 count = base.execute("SELECT count(DISTINCT jvm_id) FROM samples").fetchone()[0]
+if count == 0:
+    sys.exit(f"no JVM was recorded with {SAMPLES_MIN} samples and an account")
 print(f"{jvms:,} JVMs, of {count} that were recorded; {DAY_SAMPLES:,} samples each", flush=True)
 for table in SORTED_BY:
     write(table)
