@@ -92,8 +92,7 @@ fn locked() -> Option<String> {
     if options.next_back().is_some_and(|options| options.split(',').any(|word| word == "ro")) {
         return Some("/sys is read-only here (a container): the steps must be made on the host".to_string());
     }
-    // SAFETY: geteuid reads a number of our own process.
-    match unsafe { libc::geteuid() } {
+    match rustix::process::geteuid().as_raw() {
         0 => None,
         _ => Some("the steps need root".to_string()),
     }

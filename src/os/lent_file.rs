@@ -112,22 +112,14 @@ fn statx(at: BorrowedFd, name: &CStr, wanted: libc::c_uint) -> io::Result<libc::
 
 /// What the file system of a file holds, by fstatfs(2): for local ones only.
 pub fn used_bytes(file: &OwnedFd) -> io::Result<Bytes> {
-    // SAFETY: an all-zero statfs is a valid one.
-    let mut found: libc::statfs64 = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open, and `found` outlives the call.
-    match unsafe { libc::fstatfs64(file.as_raw_fd(), &mut found) } {
-        0 => {
-            let block = u64::try_from(found.f_bsize).unwrap_or(base_page());
-            Ok(found.f_blocks.saturating_sub(found.f_bfree).saturating_mul(block))
-        }
-        _ => Err(io::Error::last_os_error()),
-    }
+    let found = rustix::fs::fstatfs(file)?;
+    let block = u64::try_from(found.f_bsize).unwrap_or(base_page());
+    Ok(found.f_blocks.saturating_sub(found.f_bfree).saturating_mul(block))
 }
 
 /// A memory file of our own: all of them lie on one mount that no list shows.
 pub fn memory_file() -> io::Result<OwnedFd> {
-    // SAFETY: the name is a NUL-terminated string that outlives the call.
-    owned(unsafe { libc::memfd_create(c"marusa".as_ptr(), libc::MFD_CLOEXEC) }.into())
+    Ok(rustix::fs::memfd_create(c"marusa", rustix::fs::MemfdFlags::CLOEXEC)?)
 }
 
 fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {

@@ -6,6 +6,7 @@
 
 use super::place::{Facts, Found, Place, check_own, facts_of, find, give_mode, open_at, own_uid, refused};
 use crate::base::limits::FIFO_READER_WAIT;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -175,12 +176,7 @@ fn has_no_unnamed(error: &io::Error) -> bool {
 fn name(file: &File, draft: &Place) -> io::Result<()> {
     let own = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let name = CString::new(draft.name().as_encoded_bytes())?;
-    let (fd, flags) = (draft.directory().as_raw_fd(), libc::AT_SYMLINK_FOLLOW);
-    // SAFETY: the directory is open, and both names are NUL-terminated strings that outlive the call.
-    match unsafe { libc::linkat(libc::AT_FDCWD, own.as_ptr(), fd, name.as_ptr(), flags) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(rustix::fs::linkat(CWD, own, draft.directory(), name, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 /// A name next to the file that cannot be predicted. It begins as the file's does, so that what a kill left can be told.
@@ -225,8 +221,7 @@ fn open_stream(place: &Place) -> io::Result<File> {
             opened => break opened?,
         }
     };
-    // SAFETY: a system call with three numbers.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_WRONLY) };
+    rustix::fs::fcntl_setfl(&file, OFlags::WRONLY)?;
     Ok(file)
 }
 
@@ -235,15 +230,9 @@ fn is_ours_to_write(facts: &Facts) -> bool {
 }
 
 fn reopen(pinned: &File) -> io::Result<File> {
-    let path = CString::new(format!("/proc/self/fd/{}", pinned.as_raw_fd()))?;
-    let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
-    // SAFETY: `path` is a NUL-terminated string that outlives the call.
-    let fd = unsafe { libc::open(path.as_ptr(), flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    Ok(unsafe { File::from_raw_fd(fd) })
+    let path = format!("/proc/self/fd/{}", pinned.as_raw_fd());
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@
 //! A link is followed only if we or root own both it and its directory. From then on the name is used through the open
 //! directory: no component can be exchanged between the check and the use.
 
+use rustix::fs::{AtFlags, Mode, OFlags};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -59,8 +60,7 @@ impl Facts {
 
 /// The effective user id of this process.
 pub fn own_uid() -> u32 {
-    // SAFETY: the call takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 impl Place {
@@ -141,21 +141,16 @@ impl Place {
 
     /// Gives the file this name instead; what has it already is replaced.
     pub fn rename_to(&self, to: &Place) -> io::Result<()> {
-        let (from_fd, to_fd) = (self.directory.as_raw_fd(), to.directory.as_raw_fd());
-        // SAFETY: both directories are open, and both names are NUL-terminated strings that outlive the call.
-        done(unsafe { libc::renameat(from_fd, self.name.as_ptr(), to_fd, to.name.as_ptr()) })
+        Ok(rustix::fs::renameat(&self.directory, &self.name, &to.directory, &to.name)?)
     }
 
     /// A second name of the same file.
     pub fn link_to(&self, to: &Place) -> io::Result<()> {
-        let (from_fd, to_fd) = (self.directory.as_raw_fd(), to.directory.as_raw_fd());
-        // SAFETY: both directories are open, and both names are NUL-terminated strings that outlive the call.
-        done(unsafe { libc::linkat(from_fd, self.name.as_ptr(), to_fd, to.name.as_ptr(), 0) })
+        Ok(rustix::fs::linkat(&self.directory, &self.name, &to.directory, &to.name, AtFlags::empty())?)
     }
 
     pub fn remove(&self) -> io::Result<()> {
-        // SAFETY: the directory is open, and the name is a NUL-terminated string that outlives the call.
-        done(unsafe { libc::unlinkat(self.directory.as_raw_fd(), self.name.as_ptr(), 0) })
+        Ok(rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty())?)
     }
 }
 
@@ -269,72 +264,36 @@ fn descriptor(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<RawFd>> {
 }
 
 fn is_proc(directory: &OwnedFd) -> io::Result<bool> {
-    // SAFETY: an all-zero statfs is a valid one.
-    let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the directory is open, and `facts` outlives the call.
-    done(unsafe { libc::fstatfs(directory.as_raw_fd(), &mut facts) })?;
-    Ok(facts.f_type as u64 == PROC_SUPER_MAGIC)
+    Ok(rustix::fs::fstatfs(directory)?.f_type as u64 == PROC_SUPER_MAGIC)
 }
 
 fn read_link(link: &File) -> io::Result<PathBuf> {
-    let mut bytes = vec![0_u8; libc::PATH_MAX as usize];
-    // SAFETY: the link is open, the empty name is NUL-terminated, and `bytes` has the room that is named.
-    let length =
-        unsafe { libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), bytes.as_mut_ptr().cast(), bytes.len()) };
-    if length < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    bytes.truncate(length as usize);
-    Ok(PathBuf::from(OsString::from_vec(bytes)))
+    let text = rustix::fs::readlinkat(link, c"", Vec::with_capacity(libc::PATH_MAX as usize))?;
+    Ok(PathBuf::from(OsString::from_vec(text.into_bytes())))
 }
 
 fn open_directory(path: &CStr) -> io::Result<OwnedFd> {
-    // SAFETY: `path` is a NUL-terminated string that outlives the call.
-    let fd = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Opens a name in a directory, never through a link.
-pub(super) fn open_at(directory: &OwnedFd, name: &CStr, flags: libc::c_int, mode: u32) -> io::Result<File> {
-    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags, mode) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    Ok(unsafe { File::from_raw_fd(fd) })
+/// Opens a name in a directory, never through a link. `flags`: those of open(2).
+pub fn open_at(directory: impl AsFd, name: &CStr, flags: libc::c_int, mode: u32) -> io::Result<File> {
+    let flags = OFlags::from_bits_retain(flags as u32) | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(mode))?.into())
 }
 
 /// The facts of an open file, also of one opened with O_PATH.
-pub fn facts_of(file: &impl AsRawFd) -> io::Result<Facts> {
-    // SAFETY: an all-zero stat is a valid one.
-    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: the file is open, and `stat` outlives the call.
-    done(unsafe { libc::fstat(file.as_raw_fd(), &mut stat) })?;
-    Ok(facts(&stat))
+pub fn facts_of(file: impl AsFd) -> io::Result<Facts> {
+    Ok(facts(&rustix::fs::fstat(file)?))
 }
 
 /// The facts of a name in a directory, without following a link.
-pub fn facts_at(directory: &impl AsRawFd, name: &CStr) -> io::Result<Facts> {
-    // SAFETY: an all-zero stat is a valid one.
-    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    let (fd, flags) = (directory.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
-    // SAFETY: the directory is open, the name is NUL-terminated, and `stat` outlives the call.
-    done(unsafe { libc::fstatat(fd, name.as_ptr(), &mut stat, flags) })?;
-    Ok(facts(&stat))
+pub fn facts_at(directory: impl AsFd, name: &CStr) -> io::Result<Facts> {
+    Ok(facts(&rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?))
 }
 
-fn facts(stat: &libc::stat) -> Facts {
+fn facts(stat: &rustix::fs::Stat) -> Facts {
     Facts { mode: stat.st_mode, uid: stat.st_uid, device: stat.st_dev, inode: stat.st_ino }
-}
-
-fn done(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 pub(super) fn refused(why: impl Into<String>) -> io::Error {

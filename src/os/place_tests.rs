@@ -1,5 +1,6 @@
 use super::*;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{chown, symlink};
 
 /// Another user: nobody.

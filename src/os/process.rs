@@ -9,10 +9,10 @@ use super::target::Task;
 use super::{access, budget};
 use crate::base::limits::{MAPPINGS_MAX, THREADS_MAX};
 use crate::base::{Gap, Known, Why};
-use std::ffi::CString;
+use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Largest /proc file that is read whole, in bytes: 4 million mappings of 100 bytes.
@@ -54,14 +54,12 @@ pub enum OpenError {
 
 impl Process {
     pub fn open(pid: i32) -> Result<Process, OpenError> {
-        let path = CString::new(format!("/proc/{pid}")).unwrap_or_default();
-        // SAFETY: `path` is a NUL-terminated string that outlives the call.
-        let fd = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
-        if fd < 0 {
-            return Err(if access::is_hidden(pid) { OpenError::Hidden(pid) } else { OpenError::None(pid) });
-        }
-        // SAFETY: `fd` was just opened and has no other owner.
-        let directory = unsafe { OwnedFd::from_raw_fd(fd) };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(format!("/proc/{pid}"), flags, Mode::empty());
+        let directory = opened.map_err(|_| match access::is_hidden(pid) {
+            true => OpenError::Hidden(pid),
+            false => OpenError::None(pid),
+        })?;
         let mut process = Process { pid, start_ticks: 0, directory };
         machine::of_host();
         let stat = process.text("stat").map_err(|error| match error.raw_os_error() {
@@ -211,19 +209,12 @@ impl Process {
     }
 }
 
-fn open_below(directory: &impl AsRawFd, name: &str) -> io::Result<File> {
+fn open_below(directory: impl AsFd, name: &str) -> io::Result<File> {
     open_with(directory, name, libc::O_RDONLY | libc::O_CLOEXEC).map(File::from)
 }
 
-fn open_with(directory: &impl AsRawFd, name: &str, flags: libc::c_int) -> io::Result<OwnedFd> {
-    let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+fn open_with(directory: impl AsFd, name: &str, flags: libc::c_int) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(directory, name, OFlags::from_bits_retain(flags as u32), Mode::empty())?)
 }
 
 /// The end of a target's budget, as an error of the reading of a file.

@@ -67,6 +67,10 @@ impl KnownLinks {
         self.links.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
     /// Forgets all but the first `links`.
     pub fn truncate(&mut self, links: usize) {
         self.links.truncate(links);

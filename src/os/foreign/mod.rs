@@ -18,7 +18,7 @@ pub(super) use mounts::{REFUSED, mount_id};
 pub use rights::with_rights_of;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -160,16 +160,6 @@ pub(super) fn regular(found: &OwnedFd) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     File::options().read(true).custom_flags(flags).open(path)
-}
-
-/// A new descriptor, or the error of the call that was to make it.
-fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
-    let fd = libc::c_int::try_from(fd).unwrap_or(-1);
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made this descriptor, and it has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]

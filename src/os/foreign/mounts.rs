@@ -150,8 +150,7 @@ pub fn mount_id(found: BorrowedFd) -> Option<u64> {
 }
 
 fn own_uid() -> u32 {
-    // SAFETY: geteuid takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// All shared memory without a file system of its own lies on one device: that of a memfd of ours.
@@ -193,9 +192,7 @@ mod tests {
         let file = File::open(std::env::current_exe().expect("this program")).expect("readable");
         assert!(mounts.mount(file.as_fd()).is_some());
         assert!(mounts.check(&file.into()).is_ok());
-        // SAFETY: the name is a NUL-terminated string that outlives the call.
-        let memory =
-            super::super::owned(unsafe { libc::memfd_create(c"a".as_ptr(), 0) }.into()).expect("a memfd");
+        let memory = rustix::fs::memfd_create(c"a", rustix::fs::MemfdFlags::empty()).expect("a memfd");
         assert!(mounts.mount(memory.as_fd()).is_none() && mounts.check(&memory).is_ok());
         let status = File::open("/proc/self/status").expect("readable");
         assert!(mounts.check(&status.into()).is_err());

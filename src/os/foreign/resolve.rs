@@ -5,11 +5,12 @@
 //! anything below it is looked up: a lookup in a FUSE file system waits for the program that serves it.
 
 use super::mounts::Checked;
-use super::owned;
 use crate::base::limits::{FOREIGN_LINKS_MAX, FOREIGN_PATH_BYTES_MAX, FOREIGN_PATH_DEPTH_MAX};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// How often a lookup is repeated that something renamed in the meantime made unsafe (openat2(2), EAGAIN).
 const TRIES: usize = 16;
@@ -26,31 +27,16 @@ pub fn below(root: &OwnedFd, path: &str, mounts: &dyn Checked) -> io::Result<Own
 
 /// By openat2. EXDEV: the path leads to another mount.
 pub fn by_kernel(root: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
-    let path = CString::new(path).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: `open_how` is three numbers, for which 0 is a valid value.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
-    how.resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_NO_XDEV;
-    let call = || {
-        // SAFETY: the directory is open; `path` and `how` outlive the call, and the size is that of `how`.
-        owned(unsafe {
-            libc::syscall(
-                libc::SYS_openat2,
-                root.as_raw_fd(),
-                path.as_ptr(),
-                &raw const how,
-                size_of::<libc::open_how>(),
-            )
-        })
-    };
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+    let call = || openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
     let mut found = call();
     for _ in 1..TRIES {
         match &found {
-            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => found = call(),
+            Err(Errno::AGAIN) => found = call(),
             _ => break,
         }
     }
-    found
+    Ok(found?)
 }
 
 /// Name by name. What lies above a directory is known from the way down, so that nothing that is renamed in the meantime
@@ -132,21 +118,14 @@ impl Walk<'_> {
 
 /// What one name stands for, a link itself included.
 fn reference(directory: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
-    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-    owned(unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) }.into())
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?)
 }
 
 /// The text of a symbolic link.
 fn link(reference: &OwnedFd) -> io::Result<Vec<u8>> {
-    let mut text = vec![0_u8; FOREIGN_PATH_BYTES_MAX];
-    // SAFETY: the empty name means the link itself; the buffer outlives the call, and the length is its own.
-    let length = unsafe {
-        libc::readlinkat(reference.as_raw_fd(), c"".as_ptr(), text.as_mut_ptr().cast(), text.len())
-    };
-    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
-    text.truncate(length);
-    Ok(text)
+    let text = rustix::fs::readlinkat(reference, c"", Vec::with_capacity(FOREIGN_PATH_BYTES_MAX))?;
+    Ok(text.into_bytes())
 }
 
 /// The type of a file: S_IFREG, S_IFDIR, S_IFLNK, ...
@@ -155,12 +134,6 @@ pub fn kind(reference: &OwnedFd) -> io::Result<libc::mode_t> {
 }
 
 /// Owner, group and mode.
-pub fn facts(reference: &OwnedFd) -> io::Result<libc::stat> {
-    // SAFETY: an all-zero stat is a valid one.
-    let mut facts: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open, and `facts` outlives the call.
-    match unsafe { libc::fstat(reference.as_raw_fd(), &mut facts) } {
-        0 => Ok(facts),
-        _ => Err(io::Error::last_os_error()),
-    }
+pub fn facts(reference: &OwnedFd) -> io::Result<rustix::fs::Stat> {
+    Ok(rustix::fs::fstat(reference)?)
 }

@@ -13,14 +13,17 @@ pub fn with_rights_of<T>(ids: (u32, u32), call: impl FnOnce() -> io::Result<T>) 
 
 /// Whether we are root, but without the rights to become another user, as in a container with few capabilities.
 pub(super) fn cannot_be_taken(ids: (u32, u32)) -> bool {
-    // SAFETY: these calls take nothing and cannot fail.
-    let own = unsafe { (libc::geteuid(), libc::getegid()) };
+    let own = own_ids();
     own.0 == 0 && own != ids && !host_rights::has(&[Capability::Setgid, Capability::Setuid])
+}
+
+fn own_ids() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
 /// Whether a user may read a file, look up names in a directory, or follow a link: by the mode alone, as path_resolution(7) has it,
 /// without supplementary groups. What an access control list gives on top is refused.
-pub(super) fn permits(facts: &libc::stat, (uid, gid): (u32, u32)) -> bool {
+pub(super) fn permits(facts: &rustix::fs::Stat, (uid, gid): (u32, u32)) -> bool {
     let wanted = match facts.st_mode & libc::S_IFMT {
         libc::S_IFLNK => return true,
         libc::S_IFDIR => 1,
@@ -44,8 +47,7 @@ struct Taken {
 
 impl Taken {
     fn start((uid, gid): (u32, u32)) -> io::Result<Taken> {
-        // SAFETY: these calls take nothing and cannot fail.
-        let own = unsafe { (libc::geteuid(), libc::getegid()) };
+        let own = own_ids();
         // SAFETY: reads one flag of this process.
         let dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
         if own.0 != 0 || own == (uid, gid) {
