@@ -179,7 +179,7 @@ fn name(file: &File, draft: &Place) -> io::Result<()> {
     Ok(rustix::fs::linkat(CWD, own, draft.directory(), name, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// A name next to the file that cannot be predicted. It begins as the file's does, so that what a kill left can be told.
+/// A name next to the file that cannot be predicted. It begins as the file's does, so that what a kill left is recognised.
 fn draft_of(place: &Place) -> io::Result<Place> {
     let chance = RandomState::new().hash_one(place.name());
     let name = place.name().as_bytes();

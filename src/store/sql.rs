@@ -110,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// The columns of a table with their types, and those that its directories name.
+    /// The columns of a table with their types, and the ones that its directories name.
     fn definitions(self, table: Table) -> String {
         let columns = table.columns();
         let own = columns.iter().map(|column| (column.name, column.kind, column.is_required));
@@ -164,8 +164,8 @@ impl Engine {
     }
 }
 
-const MERGING: &str = "-- Merging of a day that is over. Replace DAY, then put each directory below merged-TABLE into the place of the one\n\
-                       -- below v1/TABLE that has its name. A table without rows has none.\n";
+const MERGING: &str = "-- Merging of a day that is over. Replace DAY, then put each directory below merged-TABLE into the\n\
+                       -- place of the one below v1/TABLE that has its name. A table without rows has none.\n";
 
 fn commented(text: &str) -> String {
     text.lines().map(|line| format!("-- {line}\n")).collect()

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Days whose directories are searched for what a killed service left, the newest first: those that a ring may have been of.
+/// Days whose directories are searched for what a killed service left, the newest first: the ones that a ring may have been of.
 const LEFT_DAYS_MAX: usize = 60;
 /// Files of a table whose version is read, the newest days first.
 const VERSIONS_MAX: usize = 1000;
