@@ -27,7 +27,7 @@ const AGAIN_COSTS: u32 = 2000;
 pub struct Found {
     known: HashMap<i32, Seen>,
     pub missed: Missed,
-    /// Processes that the first search had no time for; those that ran before it and were not looked at since.
+    /// Processes that the first search had no time for, and no search since.
     first: Option<HashSet<i32>>,
     /// How many slow processes each user has.
     slow: Users,
