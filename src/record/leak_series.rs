@@ -34,7 +34,7 @@ impl Accounts<'_> {
         Accounts { history, read: read(history, clock, is_within) }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.read.len()
     }
 

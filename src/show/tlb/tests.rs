@@ -11,7 +11,7 @@ use crate::os::cpu::{Pmu, Vendor};
 fn cpu(vendor: Vendor, family: u32, model: u32, name: &str) -> Cpu {
     let pmus = vec![Pmu { name: "cpu".to_string(), kind: 4 }];
     let (name, has_hypervisor) = (name.to_string(), Some(true));
-    Cpu { vendor, family, model, name, has_hypervisor, pmus, ..Cpu::default() }
+    Cpu { vendor, family, model, name, has_hypervisor, pmus }
 }
 
 fn zen() -> Cpu {
