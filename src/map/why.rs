@@ -65,7 +65,7 @@ pub fn by_span(snapshot: &Snapshot, map: &MemoryMap) -> Vec<Option<Reason>> {
     book.of_spans.iter().map(|reason| Some(book.reasons[(*reason)?].clone())).collect()
 }
 
-/// Why so many bytes have no pages of HugeTLB, though they were asked for.
+/// Why memory has no pages of HugeTLB, though they were asked for: this number of bytes is needed.
 pub fn no_hugetlb(snapshot: &Snapshot, page_bytes: Bytes, needed_bytes: Bytes) -> Reason {
     Context::new(snapshot).no_hugetlb(page_bytes, needed_bytes)
 }

@@ -1,5 +1,5 @@
-//! Large pages that a JVM asked for and has not got: a finding for each main cause (`promise::Kind`), so that one rule speaks of it.
-//! The causes themselves, their texts and what to do are those of `pages verify`.
+//! Large pages that a JVM asked for and has not got: a finding for each main cause (`promise::Kind`), so that one rule speaks
+//! of it. The causes themselves, their texts and what to do are those of `pages verify`.
 
 use super::hugetlb_node_split;
 use crate::base::human;

@@ -1,4 +1,5 @@
-//! One file a finding, or a family of findings; this is the list of them. A line names the id, the rule, and the levels that it may find.
+//! One file a finding, or a family of findings; this is the list of them. A line names the id, the rule, and the levels that
+//! it may find.
 
 use super::types::{Entry, Rule};
 
