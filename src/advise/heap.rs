@@ -20,6 +20,7 @@ const ROOM_PART: u64 = 4;
 /// A change that is smaller is not worth a restart.
 const WORTH_PART: u64 = 10;
 const HEAP_BYTES_MIN: Bytes = 16 * MIB;
+const COLLECTIONS_MIN: usize = 4;
 const SAMPLES_PER_RANGE: f64 = 10.0;
 const HOUR_MS: u64 = 3_600_000;
 /// An hour counts as seen when this much of it was; a shorter recording counts as a whole.
@@ -29,10 +30,11 @@ const HOUR_MIN_MS: u64 = 600_000;
 pub struct Heap {
     pub now_bytes: Bytes,
     pub xmx_bytes: Bytes,
-    /// The most that collections of the whole heap left.
+    /// The most that collections of the whole heap left; where too few were seen, the most that any left, which is no less.
     pub live_bytes: Bytes,
     /// Such collections.
     pub live_seen: usize,
+    pub is_whole_heap_seen: bool,
     /// The mean size of the heap while it was recorded.
     pub capacity_bytes: Bytes,
     /// The share of time in collections in the busiest hour, 0 to 1; and its forecast.
@@ -59,6 +61,7 @@ pub enum Decided {
 struct Seen {
     live_bytes: Bytes,
     live_seen: usize,
+    is_whole_heap_seen: bool,
     capacity_bytes: Bytes,
     gc_ratio: f64,
 }
@@ -73,7 +76,7 @@ pub fn advice(jvms: &[&History], now_bytes: Bytes, wanted: Wanted) -> Result<Hea
     }
     let seen: Vec<Seen> = jvms.iter().filter_map(|history| seen(history)).collect();
     let most = seen.iter().max_by_key(|one| one.live_bytes).ok_or_else(|| {
-        "too few collections of the whole heap were seen (four are needed): record longer, or under more load".to_string()
+        "too few collections were seen (four are needed): record longer, or under more load".to_string()
     })?;
     let live_bytes = most.live_bytes;
     let capacity_bytes = seen.iter().map(|one| one.capacity_bytes).max().unwrap_or(now_bytes).min(now_bytes);
@@ -87,6 +90,7 @@ pub fn advice(jvms: &[&History], now_bytes: Bytes, wanted: Wanted) -> Result<Hea
         xmx_bytes,
         live_bytes,
         live_seen: most.live_seen,
+        is_whole_heap_seen: most.is_whole_heap_seen,
         capacity_bytes,
         gc_ratio,
         gc_forecast_ratio,
@@ -118,15 +122,17 @@ pub fn forecast(live: Bytes, room: Bytes, gc_ratio: f64, xmx: Bytes) -> f64 {
 
 /// `None`: its live set was not seen.
 fn seen(history: &History) -> Option<Seen> {
-    let (live, is_floor) = heap_after_collections(history, |_| true);
-    let live_bytes = most_alive(history, &live).filter(|_| is_floor)?;
+    let (live, is_whole_heap_seen) = heap_after_collections(history, |_| true);
+    let most = || live.iter().map(|point| point.bytes).reduce(f64::max).map(|bytes| bytes as Bytes);
+    let live_bytes = if is_whole_heap_seen { most_alive(history, &live) } else { most() };
     let capacity: Vec<Bytes> =
         (0..history.len()).filter_map(|at| history.process(Measure::HeapCapacity, at)).collect();
     let mean =
         capacity.iter().map(|bytes| u128::from(*bytes)).sum::<u128>() / (capacity.len().max(1) as u128);
     Some(Seen {
-        live_bytes,
+        live_bytes: live_bytes.filter(|_| live.len() >= COLLECTIONS_MIN)?,
         live_seen: live.len(),
+        is_whole_heap_seen,
         capacity_bytes: Bytes::try_from(mean).ok().filter(|mean| *mean > 0)?,
         gc_ratio: busiest_hour(history)?,
     })

@@ -185,8 +185,13 @@ fn peak(peak: &Peak) -> String {
 
 fn of_heap(heap: &Heap) -> String {
     let percent = |ratio: f64| format!("{:.2} %", ratio * 100.0);
+    let of = if heap.is_whole_heap_seen {
+        "of the whole heap"
+    } else {
+        "of which few or none were of the whole heap"
+    };
     let live = format!(
-        "live set {} at most, by {} of the whole heap",
+        "live set {} at most, by {} {of}",
         human(heap.live_bytes),
         counted(heap.live_seen, "collection")
     );
