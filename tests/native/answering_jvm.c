@@ -29,7 +29,6 @@ static void flood(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "/tmp/.java_pid%d", getpid());
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-    unlink(address.sun_path);
     umask(0177);
     if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 5) != 0) exit(3);
     printf("READY\n");
@@ -50,6 +49,9 @@ int main(void) {
     if (file < 0 || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED) return 2;
     if (name) prctl(PR_SET_NAME, name);
     signal(SIGPIPE, SIG_IGN);
+    char byte;
+    // It goes on once a socket that a killed JVM of the same pid left is gone.
+    if (read(0, &byte, 1) != 1) return 0;
     snprintf(trigger, sizeof trigger, "/tmp/.attach_pid%d", getpid());
     snprintf(here, sizeof here, ".attach_pid%d", getpid());
     if (!mode || strcmp(mode, "deaf") != 0) signal(SIGQUIT, on_quit);
@@ -59,7 +61,6 @@ int main(void) {
     }
     printf("READY\n");
     fflush(stdout);
-    char byte;
     for (;;) {
         ssize_t got = read(0, &byte, 1);
         if (got == 0) return 0;

@@ -1,8 +1,7 @@
 //! A hostile process that looks like a JVM (tests/native/answering_jvm.c), and how it is started: as another user, in namespaces
-//! of its
-//! own.
+//! of its own.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -76,6 +75,9 @@ pub fn start(library: &Path, mode: &str, thread: &str, shell: Option<(&str, &str
     };
     command.env("FAKE_LIBRARY", library).env("FAKE_MODE", mode).env("FAKE_THREAD", thread);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    // A killed JVM of the same pid may have left its socket, and the program's user may not be able to remove it.
+    let _ = std::fs::remove_file(format!("/tmp/.java_pid{}", child.id()));
+    child.stdin.as_ref().expect("a pipe").write_all(b"\n").expect("it waits");
     let output = child.stdout.take().expect("a pipe");
     let (sender, lines) = channel();
     std::thread::spawn(move || {
