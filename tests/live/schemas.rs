@@ -97,5 +97,9 @@ fn every_document_of_a_real_jvm_fits_its_schema() {
     std::fs::remove_file(&frozen).expect("ours");
     let unknown = marusa(&["schema", "nothing"]);
     assert_eq!(unknown.status.code(), Some(2), "{}", text(&unknown.stderr));
-    assert!(text(&unknown.stderr).contains("choose one of advice, audit, bench"), "{}", text(&unknown.stderr));
+    assert!(
+        text(&unknown.stderr).contains("choose one of advice, audit, bench"),
+        "{}",
+        text(&unknown.stderr)
+    );
 }
