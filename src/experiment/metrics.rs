@@ -14,7 +14,7 @@ pub mod jmh;
 pub mod lines;
 pub mod series;
 
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Serialize;
 use series::Series;
 use std::path::PathBuf;
@@ -239,7 +239,7 @@ mod tests {
             ("(\\d+)", "none of NAME=REGEX"),
             ("x=(\\d+)", "x[higher]"),
             ("x[points]=(\\d+)", "x[higher]"),
-            ("x[ms]=(\\d+", "unclosed group"),
+            ("x[ms]=(\\d+", "open group without closing"),
             ("x[ms,s]=(\\d+)", "what is 's'"),
             ("jmh:", "-rff"),
             ("prometheus:http://h/m:a", "a[higher]"),

@@ -14,7 +14,7 @@ use crate::os::http;
 use crate::os::log_tail::LogTail;
 use crate::os::perf::Mode;
 use crate::os::process::Process;
-use regex::Regex;
+use regex_lite::Regex;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

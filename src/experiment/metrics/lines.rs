@@ -2,7 +2,7 @@
 //! matches.
 
 use crate::base::{Gap, Known, Why};
-use regex::Regex;
+use regex_lite::Regex;
 
 /// Most matches that are kept of one trial.
 const MATCHES_MAX: usize = 1_000_000;
