@@ -1,7 +1,7 @@
 //! `marusa` in a container of runc as the DaemonSet runs it: user 0 with SYS_PTRACE and DAC_READ_SEARCH and no other right, no new
 //! privileges, a root that is read-only, the host's pids, a cgroup namespace of its own, and the calls that containerd's and
-//! Docker's
-//! default filters refuse to it. It reads a JVM of another container and one of another user on the host.
+//! Docker's default filters refuse to it. It reads a JVM of another container and one of another user on the host. With the rights
+//! of the deep overlay it also reads what only SYS_ADMIN shows, and traces.
 
 use crate::common::*;
 use serde_json::{Value, json};
@@ -55,6 +55,9 @@ const REFUSED: &[&str] = &[
     "userfaultfd",
     "vhangup",
 ];
+
+/// What the filter gives to SYS_ADMIN, and of it what Marusa may come to need.
+const ADMINS: &[&str] = &["bpf", "mount", "perf_event_open", "setns", "syslog", "umount2", "unshare"];
 
 /// Bundles and the state of runc, for one test.
 struct Runc {
@@ -150,10 +153,17 @@ impl Runc {
             // As a hostPath: process 1 of the host, whose root has it too, may be out of reach.
             let groups = json!({"destination": "/host/sys/fs/cgroup", "source": "/sys/fs/cgroup", "type": "bind",
                 "options": ["rbind", "ro"]});
-            config["mounts"].as_array_mut().expect("an array").push(groups);
+            let mounts = config["mounts"].as_array_mut().expect("an array");
+            mounts.push(groups);
+            let is_deep = capabilities.contains(&"CAP_SYS_ADMIN");
+            if is_deep {
+                mounts.push(json!({"destination": TRACING, "source": TRACING, "type": "bind", "options": ["rbind", "rw"]}));
+            }
+            let refused: Vec<&str> =
+                REFUSED.iter().copied().filter(|call| !is_deep || !ADMINS.contains(call)).collect();
             // clone3 is refused as if the kernel had no such call, so that libc takes clone.
             config["linux"]["seccomp"] = json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
-                {"names": REFUSED, "action": "SCMP_ACT_ERRNO", "errnoRet": libc::EPERM},
+                {"names": refused, "action": "SCMP_ACT_ERRNO", "errnoRet": libc::EPERM},
                 {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": libc::ENOSYS}]});
         });
         self.command("marusa", &bundle).stdin(Stdio::null()).output().expect("runc runs")
@@ -205,6 +215,8 @@ fn of_another_user(top: &Path) -> Option<Jvm> {
 }
 
 const LEAST: [&str; 2] = ["CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"];
+const DEEP: [&str; 4] = ["CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_SYS_ADMIN", "CAP_PERFMON"];
+const TRACING: &str = "/sys/kernel/tracing";
 
 #[test]
 fn the_least_rights_read_jvms_of_other_containers_and_users() {
@@ -217,7 +229,8 @@ fn the_least_rights_read_jvms_of_other_containers_and_users() {
         let row = rows.iter().find(|row| row["pid"] == jvm.pid).unwrap_or_else(|| panic!("{list}"));
         let shown = [&row["main"], &row["user"], &row["namespace_pid"]];
         assert_eq!(shown, [&json!("marusa.Load"), &json!(USER.to_string()), &json!(namespace_pid)]);
-        is_read(&runc, jvm.pid);
+        // Proportional bytes and reference counts of pages are SYS_ADMIN's.
+        assert_eq!(denied(&read(&runc, &LEAST, jvm.pid)), ["/proc/kpagecount", "totals.proportional_bytes"]);
     }
     // Its own cgroup namespace hides where the JVM is, and the host's hierarchy shows it.
     let pid = in_container.pid.to_string();
@@ -232,14 +245,41 @@ fn the_least_rights_read_jvms_of_other_containers_and_users() {
     assert!(text(&refused.stderr).contains("SYS_PTRACE"), "{}", text(&refused.stderr));
 }
 
-/// All of it, except what only CAP_SYS_ADMIN shows, which is reported missing.
-fn is_read(runc: &Runc, pid: i32) {
-    let map = runc.json(&LEAST, &["map", &pid.to_string(), "--json"]);
+#[test]
+fn the_rights_of_the_deep_overlay_read_all_and_trace() {
+    let (Some(runc), Some(java)) = (Runc::new(), java("21")) else { return };
+    if !Path::new(TRACING).join("instances").exists() {
+        return skip("tracefs is not mounted: scripts/tracefs");
+    }
+    let jvm = runc.jvm(&java);
+    let map = read(&runc, &DEEP, jvm.pid);
+    assert_eq!(denied(&map), [] as [&Value; 0], "{map:#}");
+    let totals = &map["totals"];
+    assert!(number(&totals["proportional_bytes"]) <= number(&totals["resident_bytes"]), "{totals:#}");
+
+    let pid = jvm.pid.to_string();
+    let stalls = runc.json(&DEEP, &["stalls", &pid, "1s", "1", "--json"]);
+    assert_eq!(denied(&stalls), [] as [&Value; 0], "{stalls:#}");
+    assert!(stalls["rows"].is_array() && stalls["events"].is_u64(), "it traced: {stalls:#}");
+    let instances = fs::read_dir(Path::new(TRACING).join("instances")).expect("read").flatten();
+    let ours = instances.filter(|entry| entry.file_name().to_string_lossy().contains("marusa"));
+    assert_eq!(ours.count(), 0, "its instance of the trace is gone");
+    let tlb = runc.marusa(&DEEP, &["tlb", &pid, "1s", "1", "--json"]);
+    assert_ne!(tlb.status.code(), Some(4), "no right is missing: {}", text(&tlb.stderr));
+}
+
+/// The account of a JVM, which is whole.
+fn read(runc: &Runc, capabilities: &[&str], pid: i32) -> Value {
+    let map = runc.json(capabilities, &["map", &pid.to_string(), "--json"]);
     check_laws(&map);
     assert!(number(&area(&map, "java_heap")["resident_bytes"]) > 20 << 20, "{map:#}");
     let totals = &map["totals"];
     assert!(number(&totals["unattributed_bytes"]) < number(&totals["resident_bytes"]) / 50, "{map:#}");
-    let denied = map["gaps"].as_array().expect("gaps").iter().filter(|gap| gap["why"] == "denied");
-    let denied: Vec<&Value> = denied.map(|gap| &gap["what"]).collect();
-    assert_eq!(denied, ["/proc/kpagecount", "totals.proportional_bytes"], "{map:#}");
+    map
+}
+
+/// What could not be read for want of a right.
+fn denied(map: &Value) -> Vec<&Value> {
+    let gaps = map["gaps"].as_array().expect("gaps").iter();
+    gaps.filter(|gap| gap["why"] == "denied").map(|gap| &gap["what"]).collect()
 }
