@@ -5,6 +5,7 @@ use super::{MIB, Wanted, stepped};
 use crate::base::{Bytes, rfc3339};
 use crate::map::Area;
 use crate::measure::growth::Verdict;
+use crate::measure::heap_tables;
 use crate::record::History;
 use crate::record::leaks::{self, Row, What};
 use schemars::JsonSchema;
@@ -19,8 +20,6 @@ pub const WINDOWS_ENOUGH: usize = 59;
 /// The least reserve: this part of the need where enough was seen, and twice that where not.
 const RESERVE_PART: u64 = 20;
 const RESERVE_BYTES_MIN: Bytes = 16 * MIB;
-/// Collectors' tables take no more of a heap than this: bitmaps of a 64th, two of them, and cards.
-const TABLES_PART: u64 = 32;
 
 /// A limit for one -Xmx. `limit_bytes` is the sum of the other parts, rounded up.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -56,9 +55,10 @@ pub struct Peak {
     pub replica: String,
     /// The largest first.
     pub parts: Vec<Part>,
-    pub page_table_bytes: Bytes,
+    /// `None`: not recorded, and not in the need; nor is that of `kernel_bytes`.
+    pub page_table_bytes: Option<Bytes>,
     /// Charged to the cgroup next to this JVM's resident memory.
-    pub kernel_bytes: Bytes,
+    pub kernel_bytes: Option<Bytes>,
     /// Without figures of a cgroup, an estimate from the number of threads.
     pub kernel_is_estimated: bool,
     pub malloc_arenas: Option<u64>,
@@ -107,7 +107,7 @@ impl Evidence {
         let window = self.highest_window()?;
         let need = &window.peak;
         let heap_bytes = if self.has_pool_heap { 0 } else { xmx_bytes };
-        let tables_growth_bytes = tables_growth(need.area(Area::Gc), need.heap_bytes, xmx_bytes);
+        let tables_growth_bytes = heap_tables::growth(need.area(Area::Gc), need.heap_bytes, xmx_bytes);
         let base_bytes = need.bytes();
         let growth_bytes: Bytes = self.growing.iter().map(|growing| growing.bytes).sum();
         let reserve_bytes = self.reserve(need);
@@ -150,17 +150,6 @@ impl Evidence {
 /// That at least `SHARE` of such windows lie below the highest of n: 1 - SHARE^n.
 fn confidence(windows: usize) -> f64 {
     1.0 - SHARE.powi(i32::try_from(windows).unwrap_or(i32::MAX))
-}
-
-fn tables_growth(tables: Bytes, heap: Bytes, heap_max: Bytes) -> Bytes {
-    let growth = heap_max.saturating_sub(heap);
-    let as_now = match heap {
-        0 => Bytes::MAX,
-        _ => {
-            Bytes::try_from(u128::from(tables) * u128::from(growth) / u128::from(heap)).unwrap_or(Bytes::MAX)
-        }
-    };
-    as_now.min(growth / TABLES_PART)
 }
 
 fn peak(window: &Window) -> Peak {

@@ -17,15 +17,15 @@ const GAP_MS: u64 = 10 * 60_000;
 /// and arch/arm64/include/asm/memory.h, THREAD_SIZE) and a `task_struct` with its register state, rounded up.
 const KERNEL_BYTES_PER_THREAD: Bytes = 32 << 10;
 
-/// The need at one moment.
+/// The need at one moment; what is not known is not in the sum, and the advice says so.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Need {
     pub wall_ms: i64,
     /// Of each area except the Java heap.
     pub areas: Vec<(Area, Bytes)>,
-    pub page_table_bytes: Bytes,
+    pub page_table_bytes: Option<Bytes>,
     /// Charged to the cgroup, and not resident in this JVM: the kernel's memory, other processes, file cache in use.
-    pub kernel_bytes: Bytes,
+    pub kernel_bytes: Option<Bytes>,
     /// No cgroup figure was there: it is an estimate from the number of threads.
     pub is_kernel_estimated: bool,
     pub heap_bytes: Bytes,
@@ -45,14 +45,15 @@ impl Need {
         let areas: Vec<(Area, Bytes)> = Area::ALL.iter().filter_map(area).collect();
         let (heap, areas): (Vec<_>, Vec<_>) =
             areas.into_iter().partition(|(area, _)| *area == Area::JavaHeap);
-        let page_table_bytes = process(Measure::PageTables).unwrap_or(0);
-        let charged = charged_elsewhere(history, at, page_table_bytes);
-        let threads = process(Measure::Tasks).or_else(|| process(Measure::JavaThreads)).unwrap_or(0);
+        let page_table_bytes = process(Measure::PageTables);
+        let charged = charged_elsewhere(history, at, page_table_bytes.unwrap_or(0));
+        let threads = process(Measure::Tasks).or_else(|| process(Measure::JavaThreads));
+        let by_threads = threads.map(|threads| threads.saturating_mul(KERNEL_BYTES_PER_THREAD));
         (!areas.is_empty()).then(|| Need {
             wall_ms: history.moments[at].wall_ms,
             areas,
             page_table_bytes,
-            kernel_bytes: charged.unwrap_or(threads.saturating_mul(KERNEL_BYTES_PER_THREAD)),
+            kernel_bytes: charged.or(by_threads),
             is_kernel_estimated: charged.is_none(),
             heap_bytes: heap.first().map_or(0, |(_, bytes)| *bytes),
             trimmable_bytes: process(Measure::Trimmable),
@@ -66,7 +67,7 @@ impl Need {
 
     pub fn bytes(&self) -> Bytes {
         let areas: Bytes = self.areas.iter().map(|(_, bytes)| *bytes).sum();
-        areas + self.page_table_bytes + self.kernel_bytes
+        areas + self.page_table_bytes.unwrap_or(0) + self.kernel_bytes.unwrap_or(0)
     }
 
     /// With malloc's freed memory returned.

@@ -111,7 +111,7 @@ fn what_a_cgroup_counts_replaces_the_estimate() {
         advice(&[&history(facts("a"), &[sample.clone(), At { second: 60, ..sample }], Ending::NotWatched)]);
     let limit = workload.limit.clone().expect("a limit");
     // 600 held, of which 500 are resident and 1 is page tables.
-    assert_eq!((limit.peak.kernel_bytes, limit.base_bytes), (99 * MIB, 200 * MIB));
+    assert_eq!((limit.peak.kernel_bytes.expect("known"), limit.base_bytes), (99 * MIB, 200 * MIB));
     assert_eq!(
         (workload.observed.held_bytes, workload.observed.limit_bytes),
         (Some(600 * MIB), Some(2 * GIB))

@@ -8,6 +8,7 @@ use super::need;
 use super::{Wanted, stepped};
 use crate::base::{Bytes, counted, human};
 use crate::map::Area;
+use crate::os::identity::kind;
 use crate::record::History;
 use crate::record::key::{Key as Series, Measure, Subject};
 use crate::record::writer::Ending;
@@ -114,6 +115,8 @@ pub struct Observed {
 pub struct Workload {
     pub name: String,
     pub key: Key,
+    /// By the names of the pods: Deployment, StatefulSet or CronJob.
+    pub kind: Option<String>,
     pub observed: Observed,
     /// With the advised -Xmx, or with the present one where there is no advice on it.
     pub limit: Option<Limit>,
@@ -162,6 +165,7 @@ impl Workload {
         Workload {
             name: key.name(),
             malloc: limit.as_ref().and_then(|limit| malloc::advice(limit, key.java_version.as_deref())),
+            kind: jvms.iter().find_map(|jvm| kind(jvm.facts.identity.pod.as_deref()?)).map(str::to_string),
             key,
             observed,
             limit,
@@ -295,7 +299,16 @@ fn unsure(
                 .to_string(),
         );
     }
-    if evidence.windows.iter().any(|window| window.peak.is_kernel_estimated) {
+    let peaks = || evidence.windows.iter().map(|window| &window.peak);
+    if peaks().any(|peak| peak.page_table_bytes.is_none()) {
+        unsure.push("page tables: not recorded, and not in the need".to_string());
+    }
+    if peaks().any(|peak| peak.kernel_bytes.is_none()) {
+        unsure.push(
+            "the kernel's memory: neither a cgroup with a limit nor threads were recorded, so it is not in the need"
+                .to_string(),
+        );
+    } else if peaks().any(|peak| peak.is_kernel_estimated) {
         unsure.push(
             "the kernel's memory: no cgroup with a limit was seen, so it is estimated from the threads"
                 .to_string(),

@@ -8,11 +8,9 @@
 use super::{Evidence, JvmFacts};
 use crate::base::Bytes;
 use crate::map::Area;
-use crate::map::model::Amounts;
+use crate::measure::heap_tables;
 use crate::os::group_memory::GroupMemory;
 
-/// Collectors' tables take no more of a heap than this: bitmaps of a 64th, two of them, and cards.
-const TABLES_PART: u64 = 32;
 /// For changes between two samples: code, class metadata, malloc.
 const RESERVE_PART: u64 = 10;
 const RESERVE_BYTES_MIN: Bytes = 64 << 20;
@@ -59,10 +57,13 @@ impl Budget {
         let outside_bytes = outside.saturating_add(page_tables);
         let others_bytes = group.held_bytes().saturating_sub(heap_bytes.saturating_add(outside_bytes));
         let code = jvm.area(Area::JitCode);
+        let tables = jvm.area(Area::Gc);
+        let tables_growth = heap_tables::growth(tables.resident_bytes, heap_bytes, heap_max_bytes);
         Some(Budget {
             heap_bytes,
             heap_max_bytes,
-            tables_growth_bytes: tables_growth(&jvm.area(Area::Gc), heap_bytes, heap_max_bytes),
+            tables_growth_bytes: tables_growth
+                .min(tables.reserved_bytes.saturating_sub(tables.resident_bytes)),
             outside_bytes,
             others_bytes,
             code_growth_bytes: code.reserved_bytes.saturating_sub(code.resident_bytes),
@@ -141,16 +142,6 @@ impl Budget {
 
 fn reserve(bytes: Bytes) -> Bytes {
     (bytes / RESERVE_PART).max(RESERVE_BYTES_MIN)
-}
-
-fn tables_growth(tables: &Amounts, heap: Bytes, heap_max: Bytes) -> Bytes {
-    let growth = heap_max.saturating_sub(heap);
-    let as_now = match heap {
-        0 => Bytes::MAX,
-        _ => Bytes::try_from(u128::from(tables.resident_bytes) * u128::from(growth) / u128::from(heap))
-            .unwrap_or(Bytes::MAX),
-    };
-    as_now.min(growth / TABLES_PART).min(tables.reserved_bytes.saturating_sub(tables.resident_bytes))
 }
 
 fn direct_growth(jvm: &JvmFacts) -> Option<Bytes> {

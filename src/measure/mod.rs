@@ -6,6 +6,7 @@ pub mod effective;
 pub mod events;
 pub mod gc_log;
 pub mod growth;
+pub mod heap_tables;
 pub mod history;
 pub mod interval;
 pub mod kinds;

@@ -172,10 +172,8 @@ fn peak(peak: &Peak) -> String {
         peak.parts.iter().map(|part| (part.area.title().to_string(), part.bytes)).collect();
     let kernel =
         if peak.kernel_is_estimated { "kernel (estimated)" } else { "kernel and others in the cgroup" };
-    parts.extend([
-        ("page tables".to_string(), peak.page_table_bytes),
-        (kernel.to_string(), peak.kernel_bytes),
-    ]);
+    parts.extend(peak.page_table_bytes.map(|bytes| ("page tables".to_string(), bytes)));
+    parts.extend(peak.kernel_bytes.map(|bytes| (kernel.to_string(), bytes)));
     parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let others: u64 = parts.iter().skip(PARTS_SHOWN).map(|(_, bytes)| *bytes).sum();
     let shown: Vec<String> =

@@ -1,6 +1,6 @@
 //! The columns of a store's files, read back group by group. A file that an engine merged is read too: its times may be in other
-//! units, and its columns in another order. Only the readers of the three types in use are linked: `SerializedFileReader` would bring
-//! those of all eight, 0.2 MB.
+//! units, and its columns in another order. Only the readers of the three types in use are linked: `SerializedFileReader` would
+//! bring those of all eight, 0.2 MB.
 
 use super::tables::Table;
 use parquet::basic::{LogicalType, TimeUnit, Type};

@@ -22,7 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("experiment", &["base", "os", "act", "jvm", "snapshot", "map", "measure", "pages"]),
     ("serve", &["base", "os", "jvm", "map", "record", "doctor"]),
     ("store", &["base", "os", "map", "record", "doctor"]),
-    ("advise", &["base", "map", "measure", "record"]),
+    ("advise", &["base", "os", "map", "measure", "record"]),
     (
         "show",
         &[

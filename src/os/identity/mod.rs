@@ -14,6 +14,7 @@ mod host_root;
 mod names;
 
 pub use host_root::HostRoot;
+pub use names::kind;
 
 use super::cgroup::{self, Cgroup};
 use super::containers::{self, Names};

@@ -52,9 +52,18 @@ const MINUTE_DIGITS: usize = 8;
 /// The name of what made a pod: of a Deployment without the hash of its template and the generated end, of a DaemonSet or a Job
 /// without that end, of a CronJob without its minute, of a StatefulSet without the ordinal. Other pods keep their names.
 pub(super) fn workload(pod: &str) -> &str {
+    owner(pod).0
+}
+
+/// The kind of that, where the name shows it. The pods of a DaemonSet and of a Job are named alike.
+pub fn kind(pod: &str) -> Option<&'static str> {
+    owner(pod).1
+}
+
+fn owner(pod: &str) -> (&str, Option<&'static str>) {
     let is_generated = |text: &str| text.bytes().all(|byte| GENERATED.contains(&byte));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let Some((owner, end)) = pod.rsplit_once('-') else { return pod };
+    let Some((owner, end)) = pod.rsplit_once('-') else { return (pod, None) };
     if end.len() != GENERATED_LETTERS || !is_generated(end) {
         // The start of a name that is too long was cut to make room for the end.
         let cut =
@@ -62,16 +71,20 @@ pub(super) fn workload(pod: &str) -> &str {
         return match cut.flatten() {
             Some((start, end)) if is_generated(end) => {
                 let hash = start.rsplit_once('-').filter(|(_, hash)| hash.len() <= 10 && is_generated(hash));
-                hash.map_or(start, |(owner, _)| owner)
+                hash.map_or((start, None), |(owner, _)| (owner, Some("Deployment")))
             }
-            _ if is_number(end) => owner,
-            _ => pod,
+            _ if is_number(end) => (owner, Some("StatefulSet")),
+            _ => (pod, None),
         };
     }
     match owner.rsplit_once('-') {
-        Some((owner, hash)) if HASH_LETTERS.contains(&hash.len()) && is_generated(hash) => owner,
-        Some((owner, minute)) if minute.len() == MINUTE_DIGITS && is_number(minute) => owner,
-        _ => owner,
+        Some((owner, hash)) if HASH_LETTERS.contains(&hash.len()) && is_generated(hash) => {
+            (owner, Some("Deployment"))
+        }
+        Some((owner, minute)) if minute.len() == MINUTE_DIGITS && is_number(minute) => {
+            (owner, Some("CronJob"))
+        }
+        _ => (owner, None),
     }
 }
 
@@ -81,21 +94,21 @@ mod tests {
 
     #[test]
     fn workloads_by_the_names_of_their_pods() {
-        for (pod, owner) in [
-            ("orders-7d4f8b9c6d-x2x4z", "orders"),
-            ("my-app-v2-5c689d88bb-zqvwh", "my-app-v2"),
-            ("node-exporter-k8xzt", "node-exporter"),
-            ("kafka-0", "kafka"),
-            ("kafka-broker-12", "kafka-broker"),
-            ("backup-28412345-bcdfg", "backup"),
-            ("migrate-xk2lp", "migrate"),
-            ("postgres", "postgres"),
-            ("web-server", "web-server"),
-            ("etcd-control-plane", "etcd-control-plane"),
-            ("a-b", "a-b"),
-            ("", ""),
+        for (pod, owner, kind_of) in [
+            ("orders-7d4f8b9c6d-x2x4z", "orders", "Deployment"),
+            ("my-app-v2-5c689d88bb-zqvwh", "my-app-v2", "Deployment"),
+            ("node-exporter-k8xzt", "node-exporter", ""),
+            ("kafka-0", "kafka", "StatefulSet"),
+            ("kafka-broker-12", "kafka-broker", "StatefulSet"),
+            ("backup-28412345-bcdfg", "backup", "CronJob"),
+            ("migrate-xk2lp", "migrate", ""),
+            ("postgres", "postgres", ""),
+            ("web-server", "web-server", ""),
+            ("etcd-control-plane", "etcd-control-plane", ""),
+            ("a-b", "a-b", ""),
+            ("", "", ""),
         ] {
-            assert_eq!(workload(pod), owner, "{pod}");
+            assert_eq!((workload(pod), kind(pod).unwrap_or("")), (owner, kind_of), "{pod}");
         }
         let long = format!("{}-7d4f8b9c6dx2x4z", "a".repeat(47));
         assert_eq!((long.len(), workload(&long)), (63, "a".repeat(47).as_str()));

@@ -61,11 +61,11 @@ struct Variable {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Autoscaler {
+struct Autoscaler<'a> {
     api_version: &'static str,
     kind: &'static str,
     metadata: Metadata,
-    spec: AutoscalerSpec,
+    spec: AutoscalerSpec<'a>,
 }
 
 #[derive(Serialize)]
@@ -77,16 +77,16 @@ struct Metadata {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AutoscalerSpec {
-    target_ref: TargetRef,
+struct AutoscalerSpec<'a> {
+    target_ref: TargetRef<'a>,
     resource_policy: Policy,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct TargetRef {
+struct TargetRef<'a> {
     api_version: &'static str,
-    kind: &'static str,
+    kind: &'a str,
     name: String,
 }
 
@@ -170,6 +170,9 @@ pub fn emit(out: &mut dyn Write, format: Format, workloads: &[Workload]) -> io::
         }
         writeln!(out, "# {}", escaped(&workload.name))?;
         writeln!(out, "# {CAUTION}")?;
+        if format == Format::Vpa && workload.kind.is_none() {
+            writeln!(out, "# The names of its pods do not show its kind: check it.")?;
+        }
         match format {
             Format::Kubernetes => yaml(out, &patch(&setting))?,
             Format::Vpa => yaml(out, &autoscaler(&setting))?,
@@ -189,7 +192,8 @@ fn patch(setting: &Setting) -> Patch {
     Patch { spec: PatchSpec { template: Template { spec: PodSpec { containers } } } }
 }
 
-fn autoscaler(setting: &Setting) -> Autoscaler {
+fn autoscaler<'a>(setting: &Setting<'a>) -> Autoscaler<'a> {
+    let kind = setting.workload.kind.as_deref().unwrap_or("Deployment");
     let policy = ContainerPolicy {
         container_name: setting.container(),
         controlled_values: "RequestsAndLimits",
@@ -200,7 +204,7 @@ fn autoscaler(setting: &Setting) -> Autoscaler {
         kind: "VerticalPodAutoscaler",
         metadata: Metadata { name: setting.name(), namespace: setting.workload.key.namespace.clone() },
         spec: AutoscalerSpec {
-            target_ref: TargetRef { api_version: "apps/v1", kind: "Deployment", name: setting.name() },
+            target_ref: TargetRef { api_version: "apps/v1", kind, name: setting.name() },
             resource_policy: Policy { container_policies: vec![policy] },
         },
     }

@@ -16,8 +16,8 @@ fn workload() -> Workload {
             Part { area: Area::MallocFreed, bytes: 200 * MIB },
             Part { area: Area::ClassMetadata, bytes: 90 * MIB },
         ],
-        page_table_bytes: 2 * MIB,
-        kernel_bytes: 8 * MIB,
+        page_table_bytes: Some(2 * MIB),
+        kernel_bytes: Some(8 * MIB),
         kernel_is_estimated: true,
         malloc_arenas: Some(61),
     };
@@ -49,6 +49,7 @@ fn workload() -> Workload {
     Workload {
         name: key.name(),
         key,
+        kind: Some("StatefulSet".to_string()),
         observed: Observed {
             replicas: 12,
             jvms: 12,
@@ -129,6 +130,7 @@ fn platforms_get_what_they_take() {
     assert_eq!(patch["env"][1]["value"].as_str(), Some("2"), "a string, as Kubernetes takes it");
     let vpa = &YamlLoader::load_from_str(&emitted(Format::Vpa)).expect("YAML")[0];
     assert_eq!(vpa["kind"].as_str(), Some("VerticalPodAutoscaler"));
+    assert_eq!(vpa["spec"]["targetRef"]["kind"].as_str(), Some("StatefulSet"));
     let policy = &vpa["spec"]["resourcePolicy"]["containerPolicies"][0];
     assert_eq!(
         (policy["containerName"].as_str(), policy["minAllowed"]["memory"].as_str()),
