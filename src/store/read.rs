@@ -14,6 +14,7 @@ use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 /// Rows of a group, whatever an engine makes of it: more would not fit into memory.
@@ -38,8 +39,7 @@ pub struct Columns {
 impl<R: ChunkReader + 'static> Rows<R> {
     /// The columns of these names that the file has. `Err`: it is not of this table, or of a later version.
     pub fn of(file: R, table: Table, names: &[&'static str]) -> Result<Rows<R>, String> {
-        let metadata =
-            ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| error.to_string())?;
+        let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(&file))?;
         let facts = metadata.file_metadata();
         let pairs = facts.key_value_metadata().map_or(&[][..], |pairs| pairs);
         let schema =
@@ -63,7 +63,7 @@ impl<R: ChunkReader + 'static> Rows<R> {
 
     pub fn each(&self, mut take: impl FnMut(&Columns) -> Result<(), String>) -> Result<(), String> {
         for group in self.metadata.row_groups() {
-            take(&self.columns(group).map_err(|error| error.to_string())?)?;
+            take(&guarded(|| self.columns(group))?)?;
         }
         Ok(())
     }
@@ -106,6 +106,20 @@ impl<R: ChunkReader + 'static> Rows<R> {
     ) -> Result<Vec<Option<T::T>>, ParquetError> {
         let pages = SerializedPageReader::new(Arc::clone(&self.file), column, rows, None)?;
         values(ColumnReaderImpl::<T>::new(column.column_descr_ptr(), Box::new(pages)), rows)
+    }
+}
+
+/// The library's readers panic at some damaged files (parquet 60.1, column/reader/decoder.rs: "Decoder for dict should have been
+/// set"); to us that is an error like others. Only for programs that read a store in one thread: what a panic prints is the whole
+/// process's.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let result = panic::catch_unwind(AssertUnwindSafe(read));
+    panic::set_hook(hook);
+    match result {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(_) => Err("it is damaged".to_string()),
     }
 }
 

@@ -1,4 +1,5 @@
 use super::layout::{Place, files};
+use super::read::Rows;
 use super::tables::{Table, write};
 use crate::map::Area;
 use crate::map::rows::{Measure, Named, Subject};
@@ -59,11 +60,17 @@ fn rows(table: Table) -> Vec<BTreeMap<String, Value>> {
     rows_of(&recording(), table)
 }
 
-fn rows_of(recording: &Recording, table: Table) -> Vec<BTreeMap<String, Value>> {
+/// A table's file and the number of its rows.
+fn file_of(recording: &Recording, table: Table) -> (Vec<u8>, u64) {
     let place = Place::new("eu1", "node-1");
     let file = files(recording, &place).into_iter().find(|file| file.table == table).expect("a file");
     let mut out = Vec::new();
     let count = write(&mut out, &file, recording, &place).expect("memory");
+    (out, count)
+}
+
+fn rows_of(recording: &Recording, table: Table) -> Vec<BTreeMap<String, Value>> {
+    let (out, count) = file_of(recording, table);
     let reader = SerializedFileReader::new(bytes::Bytes::from(out)).expect("a file");
     let facts = reader.metadata().file_metadata();
     let about = facts.key_value_metadata().expect("about it");
@@ -193,4 +200,26 @@ fn what_does_not_change_has_one_row_and_what_is_gone_has_one_without_figures() {
         rows.map(|row| row.get("resident_bytes").and_then(Value::as_i64)).collect()
     };
     assert_eq!((of("area").len(), of("part")), (6, vec![Some(1), Some(2), None, Some(2)]));
+}
+
+#[test]
+fn a_damaged_file_is_an_error_or_has_other_figures_but_no_panic() {
+    let (whole, count) = file_of(&recording(), Table::Account);
+    let read = |bytes: &[u8]| {
+        let file = bytes::Bytes::copy_from_slice(bytes);
+        let mut rows = 0;
+        Rows::of(file, Table::Account, &["time", "jvm_id", "area", "resident_bytes"])?.each(|columns| {
+            rows += columns.len() as u64;
+            Ok(())
+        })?;
+        Ok::<u64, String>(rows)
+    };
+    assert_eq!(read(&whole), Ok(count));
+    assert!(read(&whole[..whole.len() / 2]).is_err());
+    let is_refused = |at: usize| {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0xff;
+        read(&damaged).is_err()
+    };
+    assert!((0..whole.len()).filter(|at| is_refused(*at)).count() > whole.len() / 10);
 }
