@@ -2,6 +2,7 @@
 //! rounds, not in one.
 
 use crate::os::budget::ENDING_SIGNALS as ENDING;
+use crate::os::pidfd;
 use crate::os::process::Process;
 use std::cell::Cell;
 use std::io;
@@ -133,7 +134,7 @@ impl Waiting {
     /// On a child of ours that is not waited for yet: its pid is its own, even when it has ended.
     pub fn on_child(pid: i32) -> io::Result<Waiting> {
         let blocked = Blocked::start();
-        let target = pidfd(pid)?;
+        let target = pidfd::of_pid(pid)?;
         let ending = ending();
         // SAFETY: the set outlives the call.
         let signals = owned(|| unsafe { libc::signalfd(-1, &ending, libc::SFD_CLOEXEC) })?;
@@ -142,7 +143,7 @@ impl Waiting {
 
     /// Whether the target has ended; takes no signal.
     pub fn has_ended(&self) -> bool {
-        ended_within(&self.target, 0)
+        pidfd::ended_within(&self.target, Some(Duration::ZERO))
     }
 
     pub fn until(&self, deadline: Instant) -> Woken {
@@ -183,25 +184,6 @@ impl Waiting {
         // SAFETY: the buffer outlives the call, and the length is its size.
         unsafe { libc::read(self.signals.as_raw_fd(), taken.as_mut_ptr().cast(), taken.len()) };
     }
-}
-
-/// A handle by which the end of a process is seen; readable when it has ended.
-pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
-    owned(|| {
-        // SAFETY: a system call with two numbers.
-        unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int }
-    })
-}
-
-/// Comes back when the process has ended.
-pub fn until_ended(pidfd: &OwnedFd) {
-    while !ended_within(pidfd, -1) {}
-}
-
-fn ended_within(pidfd: &OwnedFd, milliseconds: libc::c_int) -> bool {
-    let mut watched = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: the one element outlives the call.
-    unsafe { libc::poll(&mut watched, 1, milliseconds) == 1 }
 }
 
 fn owned(open: impl FnOnce() -> libc::c_int) -> io::Result<OwnedFd> {

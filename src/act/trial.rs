@@ -13,7 +13,7 @@
 mod family;
 
 use super::signals::{Waiting, Woken};
-use crate::os::{file_mode, place};
+use crate::os::{file_mode, pidfd, place};
 use family::{Family, Usage};
 use std::fs::File;
 use std::io;
@@ -256,11 +256,11 @@ pub(super) fn in_the_child() -> io::Result<()> {
     Ok(())
 }
 
-/// Notes when the program ends, to the microsecond, whatever else is done in the meantime.
+/// Notes when the program ends, to the microsecond.
 fn watcher(pid: i32) -> io::Result<JoinHandle<Instant>> {
-    let ended = super::signals::pidfd(pid)?;
+    let ended = pidfd::of_pid(pid)?;
     std::thread::Builder::new().name("trial-end".to_string()).spawn(move || {
-        super::signals::until_ended(&ended);
+        while !pidfd::ended_within(&ended, None) {}
         Instant::now()
     })
 }

@@ -223,7 +223,7 @@ fn freed(history: &History) -> Option<Finding> {
         evidence: vec![Evidence::bytes("freed, yet in memory", bytes, "the last account")],
         cost: Cost::bytes(bytes),
         remedies: vec![match history.ending {
-            Some((_, Ending::Ended | Ending::KilledForMemory)) => malloc_freed_held::interval(false),
+            Some((_, ending)) if ending.is_gone() => malloc_freed_held::interval(false),
             _ => Remedy::Command(format!("marusa trim {} --dry-run", history.facts.pid)),
         }],
     })

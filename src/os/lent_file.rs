@@ -5,11 +5,13 @@
 //! that is not on a local file system (`os::mounted`).
 
 use super::machine::base_page;
+use super::pidfd;
 use super::process::Process;
 use crate::base::Bytes;
+use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// The same number on every architecture (arch/*/kernel/syscalls, Linux 6.5); the libc crate does not have it.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -21,19 +23,12 @@ pub struct Lender {
 
 impl Lender {
     pub fn of(process: &Process) -> io::Result<Lender> {
-        // SAFETY: pidfd_open takes numbers.
-        let pidfd = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, process.pid, 0) })?;
-        // The pid may be another process's by now.
-        match process.is_same() {
-            true => Ok(Lender { pidfd }),
-            false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
-        }
+        Ok(Lender { pidfd: pidfd::of(process)? })
     }
 
     /// Needs the right to trace the process (PTRACE_MODE_ATTACH_REALCREDS).
     pub fn lend(&self, descriptor: i32) -> io::Result<OwnedFd> {
-        // SAFETY: the pidfd is open; the others are numbers.
-        owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.pidfd.as_raw_fd(), descriptor, 0) })
+        Ok(pidfd_getfd(&self.pidfd, descriptor, PidfdGetfdFlags::empty())?)
     }
 }
 
@@ -120,14 +115,6 @@ pub fn used_bytes(file: &OwnedFd) -> io::Result<Bytes> {
 /// A memory file of our own: all of them lie on one mount that no list shows.
 pub fn memory_file() -> io::Result<OwnedFd> {
     Ok(rustix::fs::memfd_create(c"marusa", rustix::fs::MemfdFlags::CLOEXEC)?)
-}
-
-fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
-    match libc::c_int::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor, and it has no other owner.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]

@@ -70,6 +70,7 @@ pub mod pagemap_words;
 pub mod pagetypeinfo;
 pub mod peek;
 pub mod perf;
+pub mod pidfd;
 pub mod place;
 pub mod pressure;
 pub mod pressure_averages;

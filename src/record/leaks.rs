@@ -8,7 +8,6 @@ use super::history::History;
 use super::key::{Key, Measure, Named, Subject};
 use super::leak_series::{self, Accounts};
 use super::since::Since;
-use super::writer::Ending;
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::measure::growth::{self, Growth, Nature, Point, Rate, Verdict};
@@ -143,7 +142,7 @@ fn has_filled(growth: &mut Growth) {
 }
 
 fn is_gone(history: &History) -> bool {
-    matches!(history.ending, Some((_, Ending::Ended | Ending::KilledForMemory)))
+    history.ending.is_some_and(|(_, ending)| ending.is_gone())
 }
 
 fn nature(
@@ -196,6 +195,7 @@ mod tests {
     use super::*;
     use crate::record::Moment;
     use crate::record::reader;
+    use crate::record::writer::Ending;
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
 
     const MB: u64 = 1 << 20;

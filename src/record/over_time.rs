@@ -3,7 +3,6 @@
 use super::compiled;
 use super::history::{History, Recording};
 use super::key::{Key, Measure, Subject};
-use super::writer::Ending;
 use crate::base::limits::{REPORT_FIGURES_MAX, REPORT_NOTES_MAX};
 use crate::base::{Bytes, Gap, Why, human};
 use crate::map::Area;
@@ -111,12 +110,7 @@ fn one(history: &History, step: usize) -> history::History {
     let kernel = drawn.series(&Key::process(Measure::KernelResident));
     let mut events = Vec::new();
     if let Some((at, ending)) = history.ending {
-        let text = match ending {
-            Ending::Ended => "it ended",
-            Ending::KilledForMemory => "OOM-killed by its memory cgroup",
-            Ending::NotWatched => "recording ended",
-        };
-        events.push(Event { at: seconds(history, at.steady_ms), text: text.to_string() });
+        events.push(Event { at: seconds(history, at.steady_ms), text: ending.in_words() });
     }
     events.extend(depth_events(history));
     events.extend(compiled::jumps(history).iter().filter_map(|jump| {

@@ -55,7 +55,7 @@ impl Since {
         let resident = |at: usize| history.process(Measure::KernelResident, at);
         let grown = resident(from).zip(resident(last)).map(|(before, now)| now as i64 - before as i64);
         let ending = history.ending.filter(|_| last + 1 == history.len());
-        let is_gone = matches!(ending, Some((_, Ending::Ended | Ending::KilledForMemory)));
+        let is_gone = ending.is_some_and(|(_, ending)| ending.is_gone());
         let heap = history.process(Measure::HeapUsed, last).zip(history.facts.max_heap_bytes);
         let wall = |at: usize| Some(history.moments.get(at)?.wall());
         let read = |clock| history.reads(clock).into_iter().rev().find(|at| *at <= last).and_then(wall);
@@ -83,7 +83,7 @@ impl Since {
     }
 
     pub fn is_gone(&self) -> bool {
-        matches!(self.ending, Some((_, Ending::Ended | Ending::KilledForMemory)))
+        self.ending.is_some_and(|(_, ending)| ending.is_gone())
     }
 }
 

@@ -8,6 +8,7 @@ use super::moment::Moment;
 use super::varint;
 use crate::base::Bytes;
 use crate::os::identity::Identity;
+use crate::os::pidfd::Exit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -87,12 +88,30 @@ impl JvmFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// It is gone; its exit status is its parent's to know.
+    /// It is gone, and how is not known: Linux before 6.15 tells it to the parent alone.
     Ended,
+    /// It is gone, by itself or by a signal.
+    Exit(Exit),
     /// It is gone, and the kernel OOM-killed in its cgroup since the sample before.
     KilledForMemory,
     /// The recorder looked away first.
     NotWatched,
+}
+
+impl Ending {
+    pub fn is_gone(self) -> bool {
+        self != Ending::NotWatched
+    }
+
+    /// "exited with status 1".
+    pub fn in_words(self) -> String {
+        match self {
+            Ending::Ended => "ended".to_string(),
+            Ending::Exit(exit) => exit.in_words(),
+            Ending::KilledForMemory => "OOM-killed by its memory cgroup".to_string(),
+            Ending::NotWatched => "recording ended".to_string(),
+        }
+    }
 }
 
 /// Which figures a sample has: the ones that are not given are as before, or gone.

@@ -11,6 +11,7 @@ pub use json::LeakDocument;
 use super::width::width;
 use crate::base::style::Style;
 use crate::measure::growth::{Caveat, Growth, Rate, Verdict};
+use crate::os::pidfd::Exit;
 use crate::record::compiled;
 use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
@@ -113,14 +114,27 @@ pub fn answer(rows: &[Row], since: &Since) -> String {
 
 fn ended(since: &Since) -> Option<String> {
     let killed = matches!(since.ending, Some((_, Ending::KilledForMemory)));
+    // Of a JVM that was asked to end, nothing is said (143 is SIGTERM, 130 SIGINT).
+    let exit = match since.ending {
+        Some((_, Ending::Exit(exit))) if exit.is_crash() => Some(format!(
+            "It {}: a crash, of which HotSpot leaves hs_err_pid<PID>.log in its working directory.",
+            exit.in_words()
+        )),
+        Some((_, Ending::Exit(Exit::Status(0 | 130 | 143)))) => None,
+        Some((_, Ending::Exit(exit))) => Some(format!("It {}.", exit.in_words())),
+        _ => None,
+    };
     match (killed, since.full_heap) {
         (true, _) => Some("The kernel killed it for lack of memory.".to_string()),
-        (_, Some((used, max))) => Some(format!(
-            "It ended with a full heap: {} of {} were in use after the last collection.",
-            human(used),
-            human(max)
-        )),
-        _ => None,
+        (_, Some((used, max))) => {
+            let heap = format!(
+                "It ended with a full heap: {} of {} were in use after the last collection.",
+                human(used),
+                human(max)
+            );
+            Some([Some(heap), exit].into_iter().flatten().collect::<Vec<_>>().join(" "))
+        }
+        _ => exit,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::doctor::Level;
 use crate::map::Area;
 use crate::map::rows::{Measure, Named, Subject};
 use crate::os::identity;
+use crate::os::pidfd::Exit;
 use crate::record::rows::moments_of;
 use crate::record::writer::Ending;
 use crate::record::{History, Key, Moment, Recording};
@@ -358,6 +359,8 @@ fn values_of_level(jvm: &History, subject: &Subject, moments: &[usize]) -> Vec<O
 fn word_of(ending: Ending) -> Option<&'static str> {
     match ending {
         Ending::Ended => Some("ended"),
+        Ending::Exit(Exit::Status(_)) => Some("exited"),
+        Ending::Exit(Exit::Signal(_)) => Some("killed"),
         Ending::KilledForMemory => Some("oom_killed"),
         Ending::NotWatched => None,
     }

@@ -113,6 +113,12 @@ pub fn is_long() -> bool {
     is_set("MARUSA_LONG_TESTS")
 }
 
+pub fn kernel_is_at_least(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("procfs");
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.trim().parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(major), Some(minor))
+}
+
 pub fn is_root() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|text| text.contains("\nUid:\t0\t0"))
 }

@@ -10,11 +10,12 @@ use super::connect::{Door, check_runtime};
 use super::{AttachError, Receipt, options};
 use crate::act::as_target::OwnFile;
 use crate::act::signals::{self, Blocked};
+use crate::os::pidfd;
 use crate::os::place::facts_at;
 use crate::os::process::Process;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// Bit of SIGQUIT (3) in `SigCgt`.
@@ -106,27 +107,14 @@ fn failure(door: &Door, tried: &str, error: io::Error) -> AttachError {
 /// A handle of exactly this process: opened by pid, and the process was still the same after.
 fn pin(process: &Process) -> Result<OwnedFd, AttachError> {
     let pid = process.pid;
-    // SAFETY: a system call with two numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if fd < 0 {
-        let error = io::Error::last_os_error();
-        return Err(match error.raw_os_error() {
-            Some(libc::ESRCH) => AttachError::Gone { pid },
-            _ => AttachError::Io { pid, tried: "pidfd_open".to_string(), error },
-        });
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    let handle = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
-    if process.is_same() { Ok(handle) } else { Err(AttachError::Gone { pid }) }
+    pidfd::of(process).map_err(|error| match error.raw_os_error() {
+        Some(libc::ESRCH) => AttachError::Gone { pid },
+        _ => AttachError::Io { pid, tried: "pidfd_open".to_string(), error },
+    })
 }
 
 fn quit(handle: &OwnedFd) -> io::Result<()> {
-    let no_details = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: the handle is open, and the details of the signal may be null.
-    let failed = unsafe {
-        libc::syscall(libc::SYS_pidfd_send_signal, handle.as_raw_fd(), libc::SIGQUIT, no_details, 0)
-    };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(rustix::process::pidfd_send_signal(handle, rustix::process::Signal::QUIT)?)
 }
 
 /// The file that tells the JVM what the signal means, where its socket will be too. Removed when dropped, if we made it.

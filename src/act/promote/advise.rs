@@ -5,10 +5,11 @@
 
 use super::PromoteError;
 use crate::base::Range;
+use crate::os::pidfd;
 use crate::os::process::Process;
 use crate::os::rights::{self, Capability};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// include/uapi/asm-generic/mman-common.h, the same on x86-64 and aarch64; not every libc has them.
 pub(super) const MADV_COLD: libc::c_int = 20;
@@ -152,15 +153,7 @@ pub(super) struct Advisor {
 
 impl Advisor {
     pub fn of(process: &Process) -> io::Result<Advisor> {
-        // SAFETY: a system call with two numbers.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process.pid, 0) } as libc::c_int;
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` was just opened and has no other owner.
-        let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
-        // Of two processes with this pid one after the other, this is the one that was opened.
-        if process.is_same() { Ok(Advisor { pidfd }) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+        Ok(Advisor { pidfd: pidfd::of(process)? })
     }
 
     pub fn advise(&self, range: Range, advice: Advice) -> Result<(), Refusal> {

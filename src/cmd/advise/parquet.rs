@@ -164,7 +164,7 @@ fn facts(samples: &mut Samples, columns: &Columns, row: usize, id: &str) {
     facts.max_heap_bytes = columns.long("max_heap_bytes", row).and_then(|bytes| u64::try_from(bytes).ok());
     facts.pid = columns.long("pid", row).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
     let ending = match text("ending").as_deref() {
-        Some("ended") => Some(Ending::Ended),
+        Some("ended" | "exited" | "killed") => Some(Ending::Ended),
         Some("oom_killed") => Some(Ending::KilledForMemory),
         _ => None,
     };

@@ -52,7 +52,7 @@ pub fn run(args: &CollapseArgs) -> anyhow::Result<u8> {
         )?;
     }
     if args.dry_run || blocks.is_empty() || hindrance.is_err() {
-        return nothing_done(args, &asked, &before, hindrance);
+        return nothing_done(args.json, &asked, &before, hindrance);
     }
     let mut receipt =
         Receipt::create(&door::state_directory(args.state.as_deref())?, &process).map_err(unwritten)?;
@@ -77,22 +77,24 @@ fn hindrance(process: &Process, before: &Look) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn nothing_done(
-    args: &CollapseArgs,
+pub(super) fn nothing_done(
+    json: bool,
     asked: &Asked,
     before: &Look,
     hindrance: anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
     let mut out = stdout().lock();
-    if args.json {
+    if json {
         let why = hindrance.as_ref().err().map(|error| format!("{error:#}"));
         print(&mut out, &CollapseDocument::of(&before.snapshot, &before.plan, asked, None, why.as_deref()))?;
     } else {
-        match (args.dry_run, &hindrance) {
-            (_, Err(_)) => writeln!(out, "\nnothing was done")?,
-            (true, _) => writeln!(out, "\ndry run, nothing was done")?,
-            (false, _) => writeln!(out, "\nnothing was done: no block is fit for it")?,
-        }
+        let why = match (&hindrance, asked.dry_run, asked.direction) {
+            (Err(_), ..) => "nothing was done",
+            (_, true, _) => "dry run, nothing was done",
+            (.., Direction::Collapse) => "nothing was done: no block is fit for it",
+            (.., Direction::Split) => "nothing was done: nothing of it is on transparent huge pages",
+        };
+        writeln!(out, "\n{why}")?;
     }
     out.flush()?;
     hindrance.map(|()| 0)

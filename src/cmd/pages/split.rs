@@ -1,16 +1,14 @@
 //! `marusa pages split TARGET`: takes `collapse` back: what a receipt names, or all transparent huge pages of the areas.
 
-use super::collapse::{Measure, tell};
+use super::collapse::{Measure, nothing_done, tell};
 use super::target::{self, Areas, Bar, Chosen, Look};
 use crate::act::promote::{self, Pace, Receipt, receipt};
 use crate::cmd::{self, Failure, amount};
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
 use crate::pages::blocks::PlannedBlock;
-use crate::show::json::print;
-use crate::show::pages::collapse::{self as show, Asked, CollapseDocument, Direction};
+use crate::show::pages::collapse::{self as show, Asked, Direction};
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -61,7 +59,7 @@ pub fn run(args: &SplitArgs) -> anyhow::Result<u8> {
         )?;
     }
     if args.dry_run || blocks.is_empty() || hindrance.is_err() {
-        return nothing_done(args, &asked, &before, hindrance);
+        return nothing_done(args.json, &asked, &before, hindrance);
     }
     let mut kept = args.receipt.as_deref().map(Receipt::reopen).transpose().map_err(unread)?;
     let measure = Measure::start(&process);
@@ -86,25 +84,4 @@ fn unread(error: receipt::ReceiptError) -> anyhow::Error {
         receipt::ReceiptError::OtherProcess { .. } => Failure::target(message),
         _ => Failure::usage(message),
     }
-}
-
-fn nothing_done(
-    args: &SplitArgs,
-    asked: &Asked,
-    before: &Look,
-    hindrance: anyhow::Result<()>,
-) -> anyhow::Result<u8> {
-    let mut out = stdout().lock();
-    if args.json {
-        let why = hindrance.as_ref().err().map(|error| format!("{error:#}"));
-        print(&mut out, &CollapseDocument::of(&before.snapshot, &before.plan, asked, None, why.as_deref()))?;
-    } else {
-        match (args.dry_run, &hindrance) {
-            (_, Err(_)) => writeln!(out, "\nnothing was done")?,
-            (true, _) => writeln!(out, "\ndry run, nothing was done")?,
-            (false, _) => writeln!(out, "\nnothing was done: nothing of it is on transparent huge pages")?,
-        }
-    }
-    out.flush()?;
-    hindrance.map(|()| 0)
 }

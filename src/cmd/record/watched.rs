@@ -8,6 +8,7 @@ use crate::base::{Bytes, Gap, Known, Range, Why, human};
 use crate::map::rows::Named;
 use crate::os::group_memory::{self, GroupMemory};
 use crate::os::peek::Peek;
+use crate::os::pidfd::{self, Exit};
 use crate::os::pressure;
 use crate::os::process::Process;
 use crate::record::figures::{self, Figures};
@@ -16,6 +17,7 @@ use crate::record::pace::{self, Limit, Payer, Purse, Shares, State};
 use crate::record::trust::Trust;
 use crate::record::writer::{Ending, JvmFacts, Scope};
 use crate::record::{Key, Measure, compiled, glance, note};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +36,8 @@ pub struct Watched {
     /// When it is looked at next.
     pub next: Instant,
     peek: Known<Peek>,
+    /// For how it ended; `None`: Linux before 5.3, or it is gone already.
+    pidfd: Option<OwnedFd>,
     counters: Option<Range>,
     asked: u32,
     /// The last one, given up or not.
@@ -82,6 +86,7 @@ impl Watched {
     pub fn new(process: Process, facts: JvmFacts, number: u64, asked: &Asked) -> Watched {
         Watched {
             peek: Peek::open(&process),
+            pidfd: pidfd::of(&process).ok(),
             process: Arc::new(process),
             number,
             facts,
@@ -374,8 +379,15 @@ impl Watched {
             let (before, now) = (self.kills_before.or(kills(group))?, group_memory::oom_kills(&group.path)?);
             Some(now > before)
         });
-        // A group that is gone with its container tells nothing any more.
-        if killed == Some(true) { Ending::KilledForMemory } else { Ending::Ended }
+        let exit = self.pidfd.as_ref().and_then(pidfd::exit);
+        match (killed, exit) {
+            // Another process of its group was killed then.
+            (_, Some(exit)) if exit != Exit::Signal(libc::SIGKILL) => Ending::Exit(exit),
+            (Some(true), _) => Ending::KilledForMemory,
+            (_, Some(exit)) => Ending::Exit(exit),
+            // A group that is gone with its container tells nothing any more.
+            (_, None) => Ending::Ended,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! All JVMs of the host, the ones that start and end in the meantime, and a ring of files.
 
 use super::*;
+use serde_json::json;
 
 #[test]
 fn jvms_that_start_and_end_are_followed() {
@@ -35,6 +36,14 @@ fn jvms_that_start_and_end_are_followed() {
     // Other JVMs may run on this host, so the command must name one.
     let leak = marusa(&["leak", &path, "--jvm", &other.to_string(), "--json"]);
     assert!(leak.status.success(), "{}", text(&leak.stderr));
+    // Linux 6.15 and later say how: it was killed.
+    let leak = marusa(&["leak", &path, "--jvm", &one.to_string(), "--json"]);
+    let leak: Value = serde_json::from_slice(&leak.stdout).expect("JSON");
+    let is_known = kernel_is_at_least(6, 15);
+    let expected = if is_known { json!({"exit": {"signal": 9}}) } else { json!("ended") };
+    assert_eq!(leak["jvms"][0]["ended"], expected, "{leak:#}");
+    let answer = leak["jvms"][0]["answer"].as_str().expect("text");
+    assert_eq!(answer.contains("It ended by signal 9 (SIGKILL)."), is_known, "{answer}");
     let all = marusa(&["leak", &path]);
     assert!(
         all.status.success() && text(&all.stdout).contains(&format!("pid {one}")),
