@@ -2,7 +2,7 @@
 
 use crate::ratchets::root;
 use marusa::serve::catalogue::{JVM, JVM_LABELS, Metric, NODE, OWN};
-use regex_lite::Regex;
+use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

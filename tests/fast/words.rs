@@ -2,7 +2,7 @@
 //! stand nowhere in the repository, some not in what a user reads.
 
 use crate::ratchets::{root, texts};
-use regex_lite::Regex;
+use regex::Regex;
 use std::fs;
 use std::path::PathBuf;
 

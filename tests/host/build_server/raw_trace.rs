@@ -1,7 +1,7 @@
 //! An oracle for `marusa stalls`: the kernel's own text of its trace events, from a tracefs instance of this test, written to a
 //! file as it comes and added up afterwards. It shares nothing with Marusa: not the binary records, not the decoding.
 
-use regex_lite::Regex;
+use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_dir, read_to_string, write};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

@@ -63,7 +63,7 @@ impl Drop for Other {
 /// One line: CPU, thread, microseconds, and what it says in the words of `said`.
 fn parsed(line: &str) -> Option<(u32, i32, u64, String)> {
     let pattern =
-        regex_lite::Regex::new(r"-(\d+) +\[(\d+)\] (\S+) +(\d+)\.(\d{6}): (\w+): (.*)$").expect("a pattern");
+        regex::Regex::new(r"-(\d+) +\[(\d+)\] (\S+) +(\d+)\.(\d{6}): (\w+): (.*)$").expect("a pattern");
     let found = pattern.captures(line)?;
     let number = |index: usize| found[index].parse::<u64>().expect("digits");
     let rest = &found[7];

@@ -278,7 +278,7 @@ fn read(runc: &Runc, capabilities: &[&str], pid: i32) -> Value {
     map
 }
 
-/// What could not be read for want of a right.
+/// What could not be read because a right is missing.
 fn denied(map: &Value) -> Vec<&Value> {
     let gaps = map["gaps"].as_array().expect("gaps").iter();
     gaps.filter(|gap| gap["why"] == "denied").map(|gap| &gap["what"]).collect()
