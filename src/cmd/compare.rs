@@ -17,6 +17,7 @@ use crate::base::redact;
 use crate::base::rfc3339;
 use crate::cmd::pages::door::state_directory;
 use crate::cmd::progress;
+use crate::cmd::quiet::QuietArgs;
 use crate::experiment::arm_pages::{PageMode, Pool};
 use crate::experiment::arms::Arm;
 use crate::experiment::compare_result::WarmUp;
@@ -25,13 +26,12 @@ use crate::experiment::metrics::Spec;
 use crate::experiment::order;
 use crate::experiment::resume::{self, Head, HostFacts};
 use crate::experiment::trial_record::Trial;
-use crate::os::terminal::{stderr, stdout};
+use crate::os::terminal::stdout;
 use crate::os::{cpus, file_mode, host, output_file, process::Process};
 use crate::show::compare::{self as show, json::CompareDocument};
 use crate::show::json::print;
-use indicatif::{ProgressBar, ProgressStyle};
 use ready::Ready;
-use runner::{Early, Outcome, Rules, Runner, Watcher};
+use runner::{Early, Outcome, Rules, Runner};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -90,6 +90,8 @@ pub struct CompareArgs {
     /// Also write one offline page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    quiet: QuietArgs,
     /// Show what would be run and changed, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -186,10 +188,18 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<u8> {
         load: args.load.as_ref(),
     };
     let features = vec![None; ready.len()];
-    let runner = Runner { setup: &setup, arms: &ready, rules, store: &mut store, trials, features };
-    let mut bar = Bar::new(rules.blocks_max * ready.len());
-    let outcome = runner.run(&mut bar);
-    bar.0.finish_and_clear();
+    let bar = progress::bar("compare", rules.blocks_max * ready.len(), "runs");
+    let runner = Runner {
+        setup: &setup,
+        arms: &ready,
+        rules,
+        store: &mut store,
+        trials,
+        features,
+        quiet: args.quiet.begin(),
+        bar,
+    };
+    let outcome = runner.run();
     match outcome {
         Ok(outcome) => finish(args, design, outcome, store),
         Err(error) => Err(store.abandoned(error)),
@@ -347,35 +357,6 @@ fn words(early: &Early, store: &Store) -> String {
             format!(
                 "the last run could not be saved ({why}) and does not count; those before it are kept: make room, then {again}"
             )
-        }
-    }
-}
-
-/// A bar on a terminal, nothing elsewhere but what does not count.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new(runs: usize) -> Bar {
-        let bar = ProgressBar::with_draw_target(Some(runs as u64), progress::target());
-        if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar:.}] run {pos} of {len}, {eta} left")
-        {
-            bar.set_style(style.progress_chars("##-"));
-        }
-        bar.enable_steady_tick(Duration::from_millis(500));
-        Bar(bar)
-    }
-}
-
-impl Watcher for Bar {
-    fn begun(&mut self, block: usize, arm: &str) {
-        self.0.set_message(format!("block {block}, {arm}"));
-    }
-
-    fn ended(&mut self, trial: &Trial) {
-        self.0.inc(1);
-        if let Some(why) = &trial.left_out {
-            let line = format!("marusa: run {} ({}) does not count: {why}", trial.number, trial.arm);
-            self.0.suspend(|| drop(writeln!(stderr(), "{line}")));
         }
     }
 }

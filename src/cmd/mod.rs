@@ -24,6 +24,7 @@ mod map_pages;
 mod page_file;
 pub mod pages;
 mod progress;
+mod quiet;
 pub mod record;
 pub mod report;
 pub mod schema;

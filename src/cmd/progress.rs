@@ -3,7 +3,8 @@
 
 use crate::base::printable::shown;
 use crate::os::terminal;
-use indicatif::{ProgressDrawTarget, TermLike};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle, TermLike};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// How often a bar is drawn, at most.
@@ -17,6 +18,17 @@ pub fn target() -> ProgressDrawTarget {
         true => ProgressDrawTarget::term_like_with_hz(Box::new(Screen), PER_SECOND),
         false => ProgressDrawTarget::hidden(),
     }
+}
+
+/// `length` steps of one unit, as "trials"; the bar is gone when it is dropped.
+pub fn bar(what: impl Into<Cow<'static, str>>, length: usize, unit: &str) -> ProgressBar {
+    let template = format!("{{prefix}} [{{wide_bar:.}}] {{pos}}/{{len}} {unit}, {{eta}} left {{msg}}");
+    let bar = ProgressBar::with_draw_target(Some(length as u64), target());
+    let bar = match ProgressStyle::with_template(&template) {
+        Ok(style) => bar.with_style(style.progress_chars("##-")),
+        Err(_) => bar,
+    };
+    bar.with_prefix(what).with_finish(ProgressFinish::AndClear)
 }
 
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use super::arm_pages::Verified;
 use crate::act::trial::Ended;
 use crate::base::{Bytes, Gap};
 use crate::map::Area;
+use crate::os::busy::Others;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,6 +29,9 @@ pub struct Trial {
     pub own: Vec<Figure>,
     /// `None`: the program did not start.
     pub ended: Option<Ended>,
+    /// What others on the machine took while it ran; `None`: not known.
+    #[serde(default)]
+    pub others: Option<Others>,
     pub heap_pages: Option<Verified>,
     pub account_end: Option<ResidentAreas>,
     pub account_peak: Option<ResidentAreas>,
@@ -50,6 +54,7 @@ impl Trial {
             figures: BTreeMap::new(),
             own: Vec::new(),
             ended: None,
+            others: None,
             heap_pages: None,
             account_end: None,
             account_peak: None,

@@ -80,6 +80,14 @@ impl ProcessTime {
         })
     }
 
+    /// Ticks of a process and of the children that it waited for, and theirs.
+    pub fn parse_with_children(text: &str) -> Option<u64> {
+        let fields = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace();
+        // Fields 14 to 17; field 3 (state) is the first.
+        let ticks: Vec<u64> = fields.skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+        (ticks.len() == 4).then(|| ticks.iter().sum())
+    }
+
     pub fn cpu_ms(&self) -> f64 {
         milliseconds(self.cpu_ticks)
     }

@@ -5,6 +5,7 @@ pub mod access;
 pub mod aliases;
 pub mod buddyinfo;
 pub mod budget;
+pub mod busy;
 pub mod ceilings;
 pub mod cgroup;
 pub mod containers;

@@ -13,6 +13,7 @@ use crate::experiment::compare_result::{Against, Comparison, Verdict};
 use crate::experiment::resume::Head;
 use crate::experiment::trial_record::{Figure, Trial};
 use crate::pages::types::Step;
+use crate::show::others;
 use crate::show::units::{counted, led, paragraph, shorten};
 use crate::show::width::width;
 use schemars::JsonSchema;
@@ -240,6 +241,7 @@ fn footnotes(result: &Result) -> Vec<String> {
         }
     }
     all.extend(result.given_up.iter().map(|(arm, why)| format!("arm '{arm}' was given up: {why}")));
+    all.extend(others::line(result.trials.iter().map(|trial| trial.others)));
     all.extend(notes(&result.trials));
     all.extend(gaps(&result.trials));
     all.extend(result.early.clone());

@@ -13,6 +13,7 @@ pub mod json;
 pub mod leaks;
 pub mod list;
 pub mod look;
+pub mod others;
 pub mod pages;
 pub mod paint;
 pub mod plot;

@@ -42,6 +42,9 @@ impl Scene {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
         command.arg("bench").args(arguments).arg("--jdk").arg(&self.home);
+        if arguments.first() == Some(&"throughput") {
+            command.args(["--quiet-wait", "0s"]);
+        }
         // What it starts is known by the directory that it works in.
         command.env("TMPDIR", self.directory.path());
         command

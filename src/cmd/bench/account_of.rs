@@ -6,13 +6,11 @@ use super::machine;
 use crate::act::attach;
 use crate::act::staged::StageError;
 use crate::act::trim::{self as act, Way};
-use crate::cmd::progress;
 use crate::cmd::{Failure, target, trim as trim_command};
 use crate::map::{self, Account};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
 use crate::snapshot::{self, Want};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether a program is at rest, how long it must be, and the most that is waited for it.
@@ -121,30 +119,4 @@ pub fn failed(error: StageError) -> anyhow::Error {
 
 pub fn is_stopped(error: &anyhow::Error) -> bool {
     error.chain().any(|one| matches!(one.downcast_ref::<StageError>(), Some(StageError::Stopped)))
-}
-
-/// A bar on a terminal, nothing elsewhere.
-pub struct Progress(ProgressBar);
-
-impl Progress {
-    pub fn new(steps: usize) -> Progress {
-        let bar = ProgressBar::with_draw_target(Some(steps as u64), progress::target());
-        if let Ok(style) = ProgressStyle::with_template("[{wide_bar:.}] {pos}/{len} {msg}, {eta} left") {
-            bar.set_style(style.progress_chars("##-"));
-        }
-        bar.tick();
-        Progress(bar)
-    }
-    pub fn at(&self, what: String) {
-        self.0.set_message(what);
-    }
-    pub fn step(&self) {
-        self.0.inc(1);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
 }

@@ -1,13 +1,14 @@
 //! `marusa bench direct-buffers`: buffers are taken, freed and trimmed, and the account at each step is held against what the
 //! program knows of itself and what the kernel says.
 
-use super::account_of::{self, AccountArgs, Progress, failed};
+use super::account_of::{self, AccountArgs, failed};
 use super::answer;
 use super::jdk::{Jdk, JdkArgs};
 use crate::act::programs::Programs;
 use crate::act::signals::Blocked;
 use crate::act::staged::{self, Staged};
 use crate::base::Bytes;
+use crate::cmd::progress;
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::direct_buffers::{Buffers, Run, Step};
 use crate::show::bench::direct_buffers as show;
@@ -103,11 +104,15 @@ fn measure(
     programs: &Programs,
     runs: &mut Vec<Run>,
 ) -> anyhow::Result<()> {
-    let progress = Progress::new(jdks.len() * args.threads.len() * args.of.runs as usize);
+    let bar = progress::bar(
+        "bench direct-buffers",
+        jdks.len() * args.threads.len() * args.of.runs as usize,
+        "runs",
+    );
     for run in 1..=args.of.runs as usize {
         for jdk in jdks {
             for threads in &args.threads {
-                progress.at(format!("JDK {}, {threads} threads", account_of::name(jdk)));
+                bar.set_message(format!("JDK {}, {threads} threads", account_of::name(jdk)));
                 let buffers = Buffers {
                     count: args.buffers,
                     bytes: args.size,
@@ -115,7 +120,7 @@ fn measure(
                     page_aligned: args.page_aligned,
                 };
                 runs.push(one(jdk, options, programs, buffers, run)?);
-                progress.step();
+                bar.inc(1);
             }
         }
     }

@@ -6,11 +6,13 @@ mod live;
 use super::answer;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
-use super::rounds::{ArmsArgs, bar};
+use super::rounds::ArmsArgs;
 use super::saved::{self, Saved};
 use crate::act::programs::Programs;
 use crate::act::signals::{self, Blocked};
 use crate::base::Bytes;
+use crate::cmd::progress;
+use crate::cmd::quiet::Quiet;
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::fork::{self as experiment, Group, Mechanism, Results, Settings, Trial};
 use crate::os::{host, meminfo};
@@ -77,7 +79,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let had: Vec<Vec<Mechanism>> = support.iter().map(|one| one.had()).collect();
     let groups = experiment::order(settings.rounds, &heaps, settings.pages.len(), &had, &mut random);
     let mut results = Results { trials: saved.take() };
-    let stopped = measure(&mut live, &groups, &mut results, &mut saved)?;
+    let stopped = measure(&mut live, &groups, &mut results, &mut saved, args.arms.turns.quiet.begin())?;
     drop(live);
     drop(programs);
     let report = show::Report { settings, support, results, stopped };
@@ -163,15 +165,19 @@ fn measure(
     groups: &[Group],
     results: &mut Results,
     saved: &mut Saved<Trial>,
+    mut quiet: Quiet,
 ) -> anyhow::Result<bool> {
-    let bar = bar("bench fork", groups.iter().map(|group| group.mechanisms.len()).sum());
+    let trials = groups.iter().map(|group| group.mechanisms.len()).sum();
+    let bar = progress::bar("bench fork", trials, "trials");
     for group in groups {
         let left = live.left(group, &results.trials);
         bar.inc((group.mechanisms.len() - left.mechanisms.len()) as u64);
         if left.mechanisms.is_empty() {
             continue;
         }
-        for trial in live.group(&left) {
+        let Some((trials, others)) = quiet.trial(|| Ok(Some(live.group(&left))))? else { return Ok(true) };
+        for trial in trials {
+            let trial = Trial { others, ..trial };
             bar.inc(1);
             saved.add(&trial)?;
             results.trials.push(trial);

@@ -82,7 +82,13 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let mut saved = Saved::open(args.arms.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
     let mut trials: Vec<Trial> = saved.take();
     let live = Live { jdks: &jdks, programs: &programs, state, settings: &settings };
-    let plan = Plan { name: "bench gc", arms: &arms, rounds: settings.rounds, seed: settings.seed };
+    let plan = Plan {
+        name: "bench gc",
+        arms: &arms,
+        rounds: settings.rounds,
+        seed: settings.seed,
+        quiet: args.arms.turns.quiet,
+    };
     let stopped = plan.measure(&mut trials, &mut saved, |round, arm| {
         let trial = live.trial(round, arm);
         // One that a signal cut has no log.

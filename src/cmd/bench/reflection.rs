@@ -1,12 +1,13 @@
 //! `marusa bench reflection`: what calling getters and setters through java.lang.reflect.Method takes, by the account.
 
-use super::account_of::{self, AccountArgs, Progress, failed};
+use super::account_of::{self, AccountArgs, failed};
 use super::answer;
 use super::jdk::{Jdk, JdkArgs};
 use crate::act::programs::Programs;
 use crate::act::signals::Blocked;
 use crate::act::staged::{self, Staged};
 use crate::base::Bytes;
+use crate::cmd::progress;
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::reflection::{Accessors, Point, Sample};
 use crate::show::bench::reflection as show;
@@ -110,16 +111,16 @@ fn points(args: &Args, jdks: &[Jdk]) -> Vec<Point> {
 }
 
 fn measure(args: &Args, jdks: &[Jdk], programs: &Programs, points: &mut [Point]) -> anyhow::Result<()> {
-    let progress = Progress::new(points.len() * args.of.runs as usize);
+    let bar = progress::bar("bench reflection", points.len() * args.of.runs as usize, "runs");
     // One JVM of each kind after the other, so that what comes and goes on the machine is spread over all kinds.
     for _ in 0..args.of.runs {
         for point in points.iter_mut() {
-            progress.at(format!("JDK {}, {}, {} calls", point.jdk, point.accessors.word(), point.calls));
+            bar.set_message(format!("JDK {}, {}, {} calls", point.jdk, point.accessors.word(), point.calls));
             let jdk = jdks.iter().find(|jdk| account_of::name(jdk) == point.jdk);
             let jdk = jdk.ok_or_else(|| Failure::usage("the JDK is gone"))?;
             let sample = one(args, jdk, programs, point)?;
             point.samples.push(sample);
-            progress.step();
+            bar.inc(1);
         }
     }
     Ok(())

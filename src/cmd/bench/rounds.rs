@@ -5,10 +5,10 @@ use super::saved::Saved;
 use crate::act::signals;
 use crate::cmd::pages::door;
 use crate::cmd::progress;
+use crate::cmd::quiet::QuietArgs;
 use crate::experiment::arm_pages::PageMode;
 use crate::experiment::bench::trials::{Arm, Trial};
 use crate::experiment::order;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
@@ -25,6 +25,8 @@ pub struct RoundsArgs {
     /// Show what would be run, and what would change on the host, and do nothing
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub quiet: QuietArgs,
 }
 
 impl RoundsArgs {
@@ -59,6 +61,7 @@ pub struct Plan<'a, A> {
     pub arms: &'a [A],
     pub rounds: usize,
     pub seed: u64,
+    pub quiet: QuietArgs,
 }
 
 impl<A: Arm + Serialize + DeserializeOwned> Plan<'_, A> {
@@ -70,14 +73,16 @@ impl<A: Arm + Serialize + DeserializeOwned> Plan<'_, A> {
         saved: &mut Saved<Trial<A, F>>,
         mut one: impl FnMut(usize, &A) -> anyhow::Result<Option<Trial<A, F>>>,
     ) -> anyhow::Result<bool> {
-        let bar = bar(self.name, self.rounds * self.arms.len());
+        let mut quiet = self.quiet.begin();
+        let bar = progress::bar(self.name, self.rounds * self.arms.len(), "trials");
         for round in 0..self.rounds {
             for at in order::block(self.seed, round, self.arms.len()) {
                 let arm = &self.arms[at];
                 if !trials.iter().any(|trial| trial.round == round && trial.arm == *arm) {
                     bar.set_message(arm.name());
                     // What was cut says nothing of its arm, and is made again when the file is given again.
-                    let Some(trial) = one(round, arm)? else { return Ok(true) };
+                    let Some((mut trial, others)) = quiet.trial(|| one(round, arm))? else { return Ok(true) };
+                    trial.others = others;
                     saved.add(&trial)?;
                     trials.push(trial);
                     if signals::pending() {
@@ -89,15 +94,4 @@ impl<A: Arm + Serialize + DeserializeOwned> Plan<'_, A> {
         }
         Ok(false)
     }
-}
-
-/// A bar on a terminal, nothing elsewhere.
-pub fn bar(what: &'static str, trials: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(trials as u64), progress::target());
-    let style = ProgressStyle::with_template("{prefix} [{wide_bar:.}] {pos}/{len} trials, {eta} left {msg}");
-    let bar = match style {
-        Ok(style) => bar.with_style(style.progress_chars("##-")),
-        Err(_) => bar,
-    };
-    bar.with_prefix(what)
 }

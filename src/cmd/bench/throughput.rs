@@ -74,7 +74,13 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let mut saved = Saved::open(args.arms.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
     let mut trials: Vec<Trial> = saved.take();
     let live = Live { jdk: &jdk, installed: &installed, state, settings: &settings };
-    let plan = Plan { name: "bench throughput", arms: &arms, rounds: settings.rounds, seed: settings.seed };
+    let plan = Plan {
+        name: "bench throughput",
+        arms: &arms,
+        rounds: settings.rounds,
+        seed: settings.seed,
+        quiet: args.arms.turns.quiet,
+    };
     let stopped = plan.measure(&mut trials, &mut saved, |round, arm| match live.trial(round, *arm) {
         Ok(trial) => Ok(Some(trial)),
         Err(Stop::Signal) => Ok(None),

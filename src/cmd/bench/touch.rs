@@ -10,6 +10,7 @@ use super::rounds::RoundsArgs;
 use crate::act::programs::Programs;
 use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, Gap, Known};
+use crate::cmd::quiet::Quiet;
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::{self, ArmError};
 use crate::experiment::bench::touch::{
@@ -92,7 +93,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let programs = programs.map_err(|gap| Failure::usage(gap.to_string()))?;
     let jvm = jdk.as_ref().zip(programs.as_ref()).map(|(jdk, programs)| jvm::Jvm { jdk, programs });
     let zero_fault = args.by.contains(&By::Own).then(|| own::zero_fault(args.bytes)).transpose();
-    let (trials, stopped) = measure(&settings, jvm.as_ref(), &state);
+    let (trials, stopped) = measure(&settings, jvm.as_ref(), &state, args.turns.quiet.begin())?;
     drop(programs);
     let report = show::Report { settings, zero_fault, trials, stopped };
     answer::print(args.json, || show::BenchTouchDocument::of(&report), |out| show::text(out, &report))?;
@@ -207,26 +208,32 @@ fn dry_run(args: &Args, settings: &Settings, jdk: Option<&super::jdk::Jdk>) -> a
 }
 
 /// The trials, and whether a signal ended them before their time.
-fn measure(settings: &Settings, jvm: Option<&jvm::Jvm>, state: &Path) -> (Vec<Trial>, bool) {
+fn measure(
+    settings: &Settings,
+    jvm: Option<&jvm::Jvm>,
+    state: &Path,
+    mut quiet: Quiet,
+) -> anyhow::Result<(Vec<Trial>, bool)> {
     let mut random = fastrand::Rng::with_seed(settings.seed);
     let mut trials = Vec::new();
     // Memory that this guest never had is slower to get than what it had before: a first pass is thrown away.
     let _ = own::figures(settings.bytes, Pages::Small, 1);
     for (round, arm) in experiment::order(settings.rounds, &settings.arms, &mut random) {
-        let outcome: Known<(Option<String>, Figures)> = match (arm.by, jvm) {
-            (By::Jvm, Some(jvm)) => jvm.figures(&arm, settings.bytes, state),
-            _ => of_own(&arm, settings.bytes, state),
-        };
-        if signals::pending() {
-            return (trials, true);
-        }
+        let made = quiet.trial(|| {
+            let outcome: Known<(Option<String>, Figures)> = match (arm.by, jvm) {
+                (By::Jvm, Some(jvm)) => jvm.figures(&arm, settings.bytes, state),
+                _ => of_own(&arm, settings.bytes, state),
+            };
+            Ok((!signals::pending()).then_some(outcome))
+        })?;
+        let Some((outcome, others)) = made else { return Ok((trials, true)) };
         let (left_out, figures) = match outcome {
             Ok((left_out, figures)) => (left_out, Some(figures)),
             Err(gap) => (Some(gap.to_string()), None),
         };
-        trials.push(Trial { round, arm, left_out, figures });
+        trials.push(Trial { round, arm, left_out, figures, others });
     }
-    (trials, false)
+    Ok((trials, false))
 }
 
 fn of_own(arm: &Arm, bytes: Bytes, state: &Path) -> Known<(Option<String>, Figures)> {

@@ -5,10 +5,12 @@ use super::one::{self, Done, Place, Setup};
 use super::ready::Ready;
 use super::store::Store;
 use crate::act::signals;
+use crate::cmd::quiet::Quiet;
 use crate::experiment::compare_result::{self, ALPHA, Ask, Comparison, WarmUp};
 use crate::experiment::order;
 use crate::experiment::trial_record::{self as record, Trial};
 use crate::experiment::verdict::Rule;
+use indicatif::ProgressBar;
 use std::time::{Duration, Instant};
 
 /// Runs of an arm in a row that did not count, before it is given up: none ever did, or some did.
@@ -54,12 +56,6 @@ pub struct Outcome {
     pub given_up: Vec<(String, String)>,
 }
 
-/// Called after each run.
-pub trait Watcher {
-    fn begun(&mut self, block: usize, arm: &str);
-    fn ended(&mut self, trial: &Trial);
-}
-
 pub struct Runner<'a> {
     pub setup: &'a Setup<'a>,
     pub arms: &'a [Ready],
@@ -68,10 +64,12 @@ pub struct Runner<'a> {
     pub trials: Vec<Trial>,
     /// The JVM of each arm, as its runs reported it.
     pub features: Vec<Option<u32>>,
+    pub quiet: Quiet,
+    pub bar: ProgressBar,
 }
 
 impl Runner<'_> {
-    pub fn run(mut self, watcher: &mut dyn Watcher) -> anyhow::Result<Outcome> {
+    pub fn run(mut self) -> anyhow::Result<Outcome> {
         let started = Instant::now();
         let looks = self.looks();
         let mut early = None;
@@ -82,7 +80,7 @@ impl Runner<'_> {
                 early = Some(Early::Total);
                 break;
             }
-            early = self.block(block, watcher)?;
+            early = self.block(block)?;
             if early.is_some() {
                 break;
             }
@@ -95,6 +93,7 @@ impl Runner<'_> {
                 }
             }
         }
+        self.bar.finish_and_clear();
         let comparison = self.compare(alpha);
         let given_up = self.given_up();
         Ok(Outcome { trials: self.trials, comparison, early, given_up })
@@ -123,7 +122,7 @@ impl Runner<'_> {
         compare_result::compare(&self.trials, &ask)
     }
 
-    fn block(&mut self, block: usize, watcher: &mut dyn Watcher) -> anyhow::Result<Option<Early>> {
+    fn block(&mut self, block: usize) -> anyhow::Result<Option<Early>> {
         for index in order::block(self.rules.seed, block, self.arms.len()) {
             let arm = &self.arms[index];
             let name = arm.arm.name.clone();
@@ -141,19 +140,34 @@ impl Runner<'_> {
                 return Ok(Some(Early::Signal));
             }
             let number = self.trials.iter().map(|trial| trial.number).max().unwrap_or(0) + 1;
-            watcher.begun(block, &name);
+            self.bar.set_message(format!("block {block}, {name}"));
             let feature = arm.subject.as_ref().map(|subject| subject.feature).or(self.features[index]);
             let place = Place { number, block, arm, feature };
-            let (done, learned) = one::run(self.setup, self.store, place)?;
-            self.features[index] = learned.or(self.features[index]);
-            let Done::Trial(trial) = done else { return Ok(Some(Early::Signal)) };
-            watcher.ended(&trial);
+            let made = self.quiet.trial(|| {
+                let (done, learned) = one::run(self.setup, self.store, place)?;
+                self.features[index] = learned.or(self.features[index]);
+                Ok(match done {
+                    Done::Trial(trial) => Some(trial),
+                    Done::Interrupted => None,
+                })
+            })?;
+            let Some((mut trial, others)) = made else { return Ok(Some(Early::Signal)) };
+            trial.others = others;
+            self.ended(&trial);
             if let Err(error) = self.store.append(&trial) {
                 return Ok(Some(Early::NotSaved(error.to_string())));
             }
             self.trials.push(*trial);
         }
         Ok(self.hopeless())
+    }
+
+    fn ended(&self, trial: &Trial) {
+        self.bar.inc(1);
+        if let Some(why) = &trial.left_out {
+            let say = || crate::say!("marusa: run {} ({}) does not count: {why}", trial.number, trial.arm);
+            self.bar.suspend(say);
+        }
     }
 
     /// Without the first arm, or with it alone, there is nothing to compare.

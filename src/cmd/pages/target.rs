@@ -11,7 +11,7 @@ use crate::os::process::Process;
 use crate::os::smaps;
 use crate::pages::blocks::{self, BlockPlan, PlannedBlock, Wanted};
 use crate::snapshot::{self, Snapshot, Want};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::time::Duration;
 
 pub const DEFAULT_AREAS: &str = "java_heap,jit_code,gc";
@@ -185,12 +185,7 @@ pub struct Bar(ProgressBar);
 
 impl Bar {
     pub fn new(what: &'static str) -> Bar {
-        let bar = ProgressBar::with_draw_target(None, progress::target());
-        let style = "{msg} [{wide_bar:.}] {pos}/{len} blocks of 2 MiB, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style.progress_chars("##-"));
-        }
-        Bar(bar.with_message(what))
+        Bar(progress::bar(what, 0, "blocks of 2 MiB"))
     }
 }
 
@@ -201,12 +196,6 @@ impl Watch for Bar {
         if seen == blocks {
             self.0.finish_and_clear();
         }
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
     }
 }
 

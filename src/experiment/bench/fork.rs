@@ -7,6 +7,7 @@
 use super::Machine;
 use crate::base::Bytes;
 use crate::experiment::stats::{self, Estimate};
+use crate::os::busy::Others;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -142,6 +143,9 @@ pub struct Trial {
     /// Why it does not count.
     pub left_out: Option<String>,
     pub figures: Option<Figures>,
+    /// What others on the machine took during all trials of the JVM; `None`: not known.
+    #[serde(default)]
+    pub others: Option<Others>,
 }
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]

@@ -20,7 +20,7 @@ fn trial(round: usize, arm: Arm, ms: f64) -> Trial {
         sweep: None,
         sweep_while: None,
     };
-    Trial { round, arm, left_out: None, figures: Some(figures) }
+    Trial { round, arm, left_out: None, figures: Some(figures), others: None }
 }
 
 fn each(figures: &Figures) -> Option<f64> {

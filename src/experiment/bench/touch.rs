@@ -5,6 +5,7 @@
 use super::Machine;
 use super::fork::Spread;
 use crate::base::Bytes;
+use crate::os::busy::Others;
 use crate::os::machine::base_page;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,6 +90,8 @@ pub struct Trial {
     pub arm: Arm,
     pub left_out: Option<String>,
     pub figures: Option<Figures>,
+    /// What others on the machine took while it ran; `None`: not known.
+    pub others: Option<Others>,
 }
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -227,6 +230,7 @@ mod tests {
             arm: arms[0].clone(),
             left_out: left_out.map(str::to_string),
             figures: Some(figures(ns, None)),
+            others: None,
         };
         let trials = [trial(0, 10.0, None), trial(1, 30.0, None), trial(2, 900.0, Some("on 2M pages"))];
         let found = spread(&trials, &arms[0], &|figures| Some(figures.touch_ns)).expect("two");

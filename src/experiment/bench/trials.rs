@@ -4,6 +4,7 @@
 use super::rounds::{Mean, Ratio};
 use crate::base::{Gap, Known};
 use crate::experiment::arm_pages::Verified;
+use crate::os::busy::Others;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,12 +25,15 @@ pub struct Trial<A, F> {
     /// Before and after what is measured: the worse of both counts.
     pub pages: Vec<Verified>,
     pub gaps: Vec<Gap>,
+    /// What others on the machine took while it ran; `None`: not known.
+    #[serde(default)]
+    pub others: Option<Others>,
 }
 
 impl<A, F: Default> Trial<A, F> {
     pub fn of(round: usize, arm: A) -> Trial<A, F> {
         let figures = F::default();
-        Trial { round, arm, not_counted: None, figures, pages: Vec::new(), gaps: Vec::new() }
+        Trial { round, arm, not_counted: None, figures, pages: Vec::new(), gaps: Vec::new(), others: None }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::experiment::bench::fork::{
     Arm, Children, Figures, Mechanism, PUBLISHED, Planned, Ratio, Results, Settings, Spread, Support,
 };
 use crate::map::model::GapRow;
+use crate::show::others;
 use crate::show::table::Table;
 use crate::show::units::{counted, human, paragraph, prose};
 pub use json::BenchForkDocument;
@@ -94,6 +95,8 @@ pub fn text(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         afterwards(out, report, &jdk.jdk)?;
     }
     published(out, report)?;
+    let others = others::line(report.results.trials.iter().map(|trial| trial.others));
+    others.iter().try_for_each(|line| prose(out, line))?;
     left_out(out, report.results.left_out(), report.stopped)
 }
 

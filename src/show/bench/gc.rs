@@ -11,6 +11,7 @@ use crate::experiment::bench::trials::Arm as _;
 use crate::map::model::GapRow;
 use crate::pages::subject::size;
 use crate::show::json::Head;
+use crate::show::others;
 use crate::show::table::Table;
 use crate::show::units::prose;
 use schemars::JsonSchema;
@@ -48,6 +49,8 @@ pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
     writeln!(out)?;
     lines(out, PUBLISHED, 0)?;
     trials::not_counted(out, results.trials)?;
+    let others = others::line(results.trials.iter().map(|trial| trial.others));
+    others.iter().try_for_each(|line| prose(out, line))?;
     results.lacking.iter().try_for_each(|why| lines(out, &format!("left out: {why}"), 0))?;
     match results.stopped {
         true => prose(out, "ended by a signal: the trials above are all that there are"),

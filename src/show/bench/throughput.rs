@@ -9,6 +9,7 @@ use crate::experiment::bench::trials::{Arm as _, Planned};
 use crate::map::model::GapRow;
 use crate::pages::subject::size;
 use crate::show::json::Head;
+use crate::show::others;
 use crate::show::table::Table;
 use crate::show::units::prose;
 use schemars::JsonSchema;
@@ -66,6 +67,8 @@ pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
         lines(out, &format!("{what}: {said}"), 0)?;
     }
     trials::not_counted(out, results.trials)?;
+    let others = others::line(results.trials.iter().map(|trial| trial.others));
+    others.iter().try_for_each(|line| prose(out, line))?;
     match found.is_complete {
         _ if results.stopped => {
             prose(out, "NOT complete: a signal ended it; the trials above are all that there are")

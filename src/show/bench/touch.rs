@@ -6,6 +6,7 @@ use crate::experiment::bench::fork::Spread;
 use crate::experiment::bench::touch::{Arm, By, Figures, Planned, Settings, Trial, ZeroFault, spread};
 use crate::map::model::GapRow;
 use crate::show::json::Head;
+use crate::show::others;
 use crate::show::table::Table;
 use crate::show::units::{counted, human, prose};
 use schemars::JsonSchema;
@@ -68,6 +69,8 @@ pub fn text(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         }
     }
     notes(out, report)?;
+    let others = others::line(report.trials.iter().map(|trial| trial.others));
+    others.iter().try_for_each(|line| prose(out, line))?;
     left_out(out, report.left_out(), report.stopped)
 }
 

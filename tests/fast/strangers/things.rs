@@ -55,7 +55,7 @@ fn a_comparison_in_a_fifo_is_refused() {
     // SAFETY: the name outlives the call.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     let saved = saved.display().to_string();
-    let arms = ["compare", "--arm", "one=X=1", "--arm", "other=X=2", "--seed", "1"];
+    let arms = ["compare", "--quiet-wait", "0s", "--arm", "one=X=1", "--arm", "other=X=2", "--seed", "1"];
     let ended = marusa(&directory, &[&arms[..], &["--resume", "--save", &saved, "--", "true"]].concat());
     assert_eq!(ended.status, Some(2), "{}", ended.stderr);
     assert!(ended.stderr.contains("not a regular file"), "{}", ended.stderr);

@@ -65,7 +65,20 @@ fn forks_are_paid_where_pages_are_small_and_the_launch_is_a_fork() {
     let _host = Host::lock();
     let before = pool();
     let place = Place::new("fork");
-    let arguments = ["bench", "fork", "--jdk", &jdk, "--heaps", "64M", "--children", "6", "--threads", "1,2"];
+    let arguments = [
+        "bench",
+        "fork",
+        "--quiet-wait",
+        "0s",
+        "--jdk",
+        &jdk,
+        "--heaps",
+        "64M",
+        "--children",
+        "6",
+        "--threads",
+        "1,2",
+    ];
     let rest = ["--rounds", "2", "--seed", "1", "--json", "--state", &place.path("state")];
     let report = json(&marusa(&[&arguments[..], &rest[..]].concat()));
     assert_eq!(report["schema"], "marusa/bench-fork/2");
@@ -103,8 +116,20 @@ fn which_jdk_has_which_mechanism_is_found_out() {
     let place = Place::new("had");
     for (jdk, has) in [("8", [true, true, false]), ("25", [true, true, true])] {
         let Some(home) = home(jdk) else { continue };
-        let arguments =
-            ["bench", "fork", "--jdk", &home, "--heaps", "32M", "--pages", "as-is", "--children", "2"];
+        let arguments = [
+            "bench",
+            "fork",
+            "--quiet-wait",
+            "0s",
+            "--jdk",
+            &home,
+            "--heaps",
+            "32M",
+            "--pages",
+            "as-is",
+            "--children",
+            "2",
+        ];
         let rest = ["--rounds", "1", "--threads", "1", "--json", "--state", &place.path("state")];
         let report = json(&marusa(&[&arguments[..], &rest[..]].concat()));
         let tried = report["jdks"][0]["mechanisms"].as_array().expect("mechanisms").clone();
@@ -128,7 +153,19 @@ fn a_dry_run_says_what_would_change_and_changes_nothing() {
     let _host = Host::lock();
     let (before, place) = (pool(), Place::new("dry"));
     let state = place.path("state");
-    let arguments = ["bench", "fork", "--jdk", &jdk, "--heaps", "64M", "--dry-run", "--state", &state];
+    let arguments = [
+        "bench",
+        "fork",
+        "--quiet-wait",
+        "0s",
+        "--jdk",
+        &jdk,
+        "--heaps",
+        "64M",
+        "--dry-run",
+        "--state",
+        &state,
+    ];
     let output = marusa(&arguments);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stdout);
@@ -146,7 +183,8 @@ fn what_can_not_be_is_said() {
     let place = Place::new("bad");
     let state = place.path("state");
     let ends = |arguments: &[&str], status: i32, words: &str| {
-        let output = marusa(&[&["bench", "fork", "--state", &state], arguments].concat());
+        let output =
+            marusa(&[&["bench", "fork", "--quiet-wait", "0s", "--state", &state], arguments].concat());
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
         assert!(said.contains(words), "{arguments:?}: {said}");

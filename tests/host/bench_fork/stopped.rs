@@ -15,7 +15,19 @@ fn trials_that_are_saved_are_not_made_again() {
     let place = Place::new("save");
     let (save, state) = (place.path("trials"), place.path("state"));
     let run = |rounds: &str, children: &str| {
-        let arguments = ["bench", "fork", "--jdk", &jdk, "--heaps", "32M", "--pages", "as-is", "--launch"];
+        let arguments = [
+            "bench",
+            "fork",
+            "--quiet-wait",
+            "0s",
+            "--jdk",
+            &jdk,
+            "--heaps",
+            "32M",
+            "--pages",
+            "as-is",
+            "--launch",
+        ];
         let rest = ["FORK", "--threads", "1", "--json", "--state", &state, "--save", &save];
         let last = ["--rounds", rounds, "--children", children];
         marusa(&[&arguments[..], &rest[..], &last[..]].concat())
@@ -48,7 +60,20 @@ fn ctrl_c_puts_the_host_back_and_keeps_what_was_done() {
     let (save, temporary) = (place.path("trials"), place.path("tmp"));
     std::fs::create_dir(&temporary).expect("a directory");
     let child = Command::new(env!("CARGO_BIN_EXE_marusa"))
-        .args(["bench", "fork", "--jdk", &jdk, "--heaps", "64M", "--pages", "hugetlb-2m", "--children", "20"])
+        .args([
+            "bench",
+            "fork",
+            "--quiet-wait",
+            "0s",
+            "--jdk",
+            &jdk,
+            "--heaps",
+            "64M",
+            "--pages",
+            "hugetlb-2m",
+            "--children",
+            "20",
+        ])
         .args(["--rounds", "1000", "--json", "--state", &place.path("state"), "--save", &save])
         .env("TMPDIR", &temporary)
         .stdout(Stdio::piped())

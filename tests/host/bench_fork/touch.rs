@@ -24,7 +24,20 @@ fn every_size_has_its_faults_and_its_page_tables() {
     let _host = Host::lock();
     let (pool_before, place) = (pool(), Place::new("touch"));
     let pages = "4k,thp-64k,thp-2m,hugetlb-2m";
-    let arguments = ["bench", "touch", "--by", "own", "--bytes", "64M", "--pages", pages, "--threads", "1,2"];
+    let arguments = [
+        "bench",
+        "touch",
+        "--quiet-wait",
+        "0s",
+        "--by",
+        "own",
+        "--bytes",
+        "64M",
+        "--pages",
+        pages,
+        "--threads",
+        "1,2",
+    ];
     let rest = ["--rounds", "2", "--json", "--state", &place.path("state")];
     let report = json(&marusa(&[&arguments[..], &rest[..]].concat()));
     assert_eq!((&report["schema"], &report["complete"]), (&"marusa/bench-touch/2".into(), &true.into()));
@@ -51,7 +64,20 @@ fn every_size_has_its_faults_and_its_page_tables() {
 fn a_jvm_that_touches_its_heap_is_seen_to() {
     let Some(jdk) = home("21") else { return };
     let place = Place::new("touch-jvm");
-    let arguments = ["bench", "touch", "--by", "jvm", "--jdk", &jdk, "--bytes", "128M", "--pages", "4k"];
+    let arguments = [
+        "bench",
+        "touch",
+        "--quiet-wait",
+        "0s",
+        "--by",
+        "jvm",
+        "--jdk",
+        &jdk,
+        "--bytes",
+        "128M",
+        "--pages",
+        "4k",
+    ];
     let rest = ["--threads", "1", "--rounds", "1", "--json", "--state", &place.path("state")];
     let _host = Host::lock();
     let output = marusa(&[&arguments[..], &rest[..]].concat());

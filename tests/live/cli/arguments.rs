@@ -198,7 +198,19 @@ fn a_comparison_is_saved_without_the_values_of_arguments() {
         let path = |name: &str| directory.join(name).display().to_string();
         let compare = |more: &[&str], token: &str| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
-            command.args(["compare", "--runs", "2", "--state", &path("state"), "--seed", "1"]).args(more);
+            command
+                .args([
+                    "compare",
+                    "--quiet-wait",
+                    "0s",
+                    "--runs",
+                    "2",
+                    "--state",
+                    &path("state"),
+                    "--seed",
+                    "1",
+                ])
+                .args(more);
             command.args(["--arm", "base=", "--arm", &format!("other=-Dkey={SEPARATE}")]);
             command.arg("--").arg(&java).arg(format!("-Dpassword={PROPERTY}")).arg("-cp");
             command.arg(root().join("java/build-out")).args(["marusa.Secrets", "/dev/null", "/dev/null"]);

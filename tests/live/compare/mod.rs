@@ -36,7 +36,7 @@ impl Drop for Directory {
 /// `marusa compare` with its state in the directory.
 fn command(directory: &Directory, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
-    command.args(["compare", "--state", &directory.path("state")]).args(arguments);
+    command.args(["compare", "--quiet-wait", "0s", "--state", &directory.path("state")]).args(arguments);
     command.env_remove("JAVA_TOOL_OPTIONS").env_remove("JDK_JAVA_OPTIONS").stdin(Stdio::null());
     command
 }

@@ -106,7 +106,7 @@ fn what_the_user_or_a_script_names_is_escaped_in_every_error() {
         &["export", &path, "--csv", "-"],
         &["man", HOSTILE],
         &["completions", HOSTILE],
-        &["compare", "--arm", HOSTILE, "--", HOSTILE],
+        &["compare", "--quiet-wait", "0s", "--arm", HOSTILE, "--", HOSTILE],
     ] {
         let (_, errors) = shown(command);
         assert!(!errors.is_empty(), "{command:?}");

@@ -87,7 +87,7 @@ fn the_page_of_a_comparison_fits_and_everybody_can_use_it() {
     let (path, java) = (file.to_string_lossy(), java.to_string_lossy());
     let arms = ["--arm", "base=", "--arm", "serial=-XX:+UseSerialGC", "--arm", "small=-Xmx64m"];
     let how = ["--html", &path, "--runs", "2", "--warm-up", "0", "--", &java, "-version"];
-    let output = marusa(&[&["compare"], &arms[..], &how].concat());
+    let output = marusa(&[&["compare", "--quiet-wait", "0s"], &arms[..], &how].concat());
     let html = std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
     std::fs::remove_file(&file).expect("ours");
     // It has no scripts, and lets none in except this.

@@ -18,7 +18,6 @@ use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
 use crate::pages::subject::size;
 use crate::snapshot::{self, Want};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -158,7 +157,8 @@ impl Live<'_> {
     /// At each moment, until the time is over or something happens; what.
     fn watch(&self, run: &mut Run, pid: i32, mut until: impl FnMut(Instant) -> Turn) -> anyhow::Result<Turn> {
         let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
-        let bar = bar(run, self.settings);
+        let name = format!("bench account {} run {} of {}", run.program, run.run, self.settings.runs);
+        let bar = progress::bar(name, self.settings.seconds as usize, "s");
         let (started, before) = (Instant::now(), ProcessTime::read(pid));
         let interval = Duration::from_secs_f64(self.settings.interval_seconds);
         let length = Duration::from_secs_f64(self.settings.seconds);
@@ -248,14 +248,4 @@ fn look(process: &Process) -> Result<Sample, Gap> {
         threads: account.process.threads,
         is_torn: map.gaps.iter().any(|gap| gap.why == Why::Torn),
     })
-}
-
-/// On a terminal, nothing elsewhere.
-fn bar(run: &Run, settings: &Settings) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(settings.seconds as u64), progress::target());
-    let bar = match ProgressStyle::with_template("{prefix} [{wide_bar:.}] {pos}/{len} s") {
-        Ok(style) => bar.with_style(style.progress_chars("##-")),
-        Err(_) => bar,
-    };
-    bar.with_prefix(format!("bench account {} run {} of {}", run.program, run.run, settings.runs))
 }

@@ -153,6 +153,7 @@ impl<'a> Live<'a> {
                 arm: live.arm(group, *mechanism),
                 left_out: Some(why.to_string()),
                 figures: None,
+                others: None,
             };
             group.mechanisms.iter().map(trial).collect()
         };
@@ -172,7 +173,13 @@ impl<'a> Live<'a> {
                 Ok((left_out, figures)) => (left_out, Some(figures)),
                 Err(gap) => (Some(gap.to_string()), None),
             };
-            trials.push(Trial { round: group.round, arm: self.arm(group, *mechanism), left_out, figures });
+            trials.push(Trial {
+                round: group.round,
+                arm: self.arm(group, *mechanism),
+                left_out,
+                figures,
+                others: None,
+            });
         }
         trials
     }

@@ -1,10 +1,11 @@
 //! The program that compiles all the time, once for each way of giving memory back.
 
-use super::super::account_of::{self, Progress, failed};
+use super::super::account_of::{self, failed};
 use super::Experiment;
 use crate::act::staged::{self, Launch, Staged};
 use crate::act::trim as act;
 use crate::cmd::Failure;
+use crate::cmd::progress;
 use crate::experiment::bench::trim::{self as experiment, Arm, Compiled, Round};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::host::ticks_per_second;
@@ -20,17 +21,17 @@ const HELPER_LIMIT: Duration = Duration::from_secs(20);
 
 pub fn measure(experiment: &Experiment, rounds: &mut Vec<Round<Compiled>>) -> anyhow::Result<()> {
     let arms = experiment.arms;
-    let progress = Progress::new(arms.len() * experiment.args.rounds as usize);
+    let bar = progress::bar("bench trim", arms.len() * experiment.args.rounds as usize, "runs");
     let mut random = fastrand::Rng::with_seed(experiment.seed);
     for round in 1..=experiment.args.rounds {
         rounds.push((0..arms.len()).map(|_| None).collect());
         for arm in experiment::order(arms.len(), &mut random) {
-            progress.at(format!("round {round}, {}", arms[arm].name));
+            bar.set_message(format!("round {round}, {}", arms[arm].name));
             let compiled = one(experiment, &arms[arm])?;
             if let Some(round) = rounds.last_mut() {
                 round[arm] = Some(compiled);
             }
-            progress.step();
+            bar.inc(1);
         }
     }
     Ok(())

@@ -1,12 +1,13 @@
 //! Two servers in a cgroup with less memory than both would like to have, once for each way of giving memory back.
 
-use super::super::account_of::{Progress, failed};
+use super::super::account_of::failed;
 use super::host::Scarce;
 use super::jit::trimmer;
 use super::{Args, Experiment};
 use crate::act::staged::{self, Launch, Staged};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::Failure;
+use crate::cmd::progress;
 use crate::experiment::bench::trim::{self as experiment, Arm, Pressed, Round};
 use crate::os::machine::base_page;
 use crate::os::process::Process;
@@ -69,17 +70,17 @@ pub fn measure(
     rounds: &mut Vec<Round<Pressed>>,
 ) -> anyhow::Result<()> {
     let arms = experiment.arms;
-    let progress = Progress::new(arms.len() * experiment.args.swap_rounds as usize);
+    let bar = progress::bar("bench trim", arms.len() * experiment.args.swap_rounds as usize, "runs");
     let mut random = fastrand::Rng::with_seed(experiment.seed);
     for round in 1..=experiment.args.swap_rounds {
         rounds.push((0..arms.len()).map(|_| None).collect());
         for arm in experiment::order(arms.len(), &mut random) {
-            progress.at(format!("swap, round {round}, {}", arms[arm].name));
+            bar.set_message(format!("swap, round {round}, {}", arms[arm].name));
             let pressed = one(experiment, &arms[arm], &scarce.group)?;
             if let Some(round) = rounds.last_mut() {
                 round[arm] = Some(pressed);
             }
-            progress.step();
+            bar.inc(1);
         }
     }
     Ok(())

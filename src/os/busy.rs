@@ -1,0 +1,135 @@
+//! CPU time that others take on this host, next to us and the programs that we started and waited for: what disturbs a measurement.
+//!
+//! `/proc/stat` has the time of all (proc_stat(5)), `/proc/self/stat` ours and that of the children that we waited for
+//! (proc_pid_stat(5), fields 14 to 17). Threads of the kernel that work on pages work for the program that is measured.
+
+use super::cpu_time::{self, ProcessTime};
+use super::host::{self, text};
+use crate::base::{Gap, Known, Why};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Below this part of all CPUs, and below this many, others do not disturb.
+const QUIET_PART: f64 = 0.05;
+const QUIET_CPUS: f64 = 0.1;
+/// A trial as a whole may have this much more of them than a moment before it.
+const TRIAL_FACTOR: f64 = 2.0;
+/// In less time than this the kernel's ticks of 10 ms say nothing.
+const SECONDS_MIN: f64 = 0.9;
+
+/// The sums so far, in ticks.
+#[derive(Clone, Debug)]
+pub struct Busy {
+    at: Instant,
+    cpus: usize,
+    all: u64,
+    stolen: u64,
+    ours: u64,
+}
+
+/// What others took, as the mean number of CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Others {
+    pub cpus: f64,
+    /// What the hypervisor gave to other machines while ours wanted it.
+    pub stolen_cpus: f64,
+    pub of_cpus: usize,
+}
+
+impl Others {
+    fn quiet_cpus(&self) -> f64 {
+        QUIET_CPUS.max(QUIET_PART * self.of_cpus as f64)
+    }
+
+    pub fn is_quiet(&self) -> bool {
+        self.cpus + self.stolen_cpus <= self.quiet_cpus()
+    }
+
+    /// Whether a trial's figures may be theirs.
+    pub fn disturb(&self) -> bool {
+        self.cpus + self.stolen_cpus > TRIAL_FACTOR * self.quiet_cpus()
+    }
+}
+
+impl Busy {
+    pub fn now() -> Known<Busy> {
+        let gap = |file: &str| Gap::new("CPU time of others", Why::Failed).hint(file.to_string());
+        let stat = text("/proc/stat").map_err(|_| gap("/proc/stat"))?;
+        let (cpus, [all, stolen]) = parse(&stat).ok_or_else(|| gap("/proc/stat"))?;
+        let own = text("/proc/self/stat").ok().and_then(|text| ProcessTime::parse_with_children(&text));
+        let own = own.ok_or_else(|| gap("/proc/self/stat"))?;
+        let daemons = cpu_time::daemons().into_keys().filter_map(ProcessTime::read);
+        let daemons: u64 = daemons.map(|time| time.cpu_ticks).sum();
+        Ok(Busy { at: Instant::now(), cpus, all, stolen, ours: own + daemons })
+    }
+
+    /// `None`: it is too short to say.
+    pub fn since(&self, before: &Busy) -> Option<Others> {
+        let seconds = self.at.duration_since(before.at).as_secs_f64();
+        let cpus = |now: u64, then: u64| {
+            cpu_time::milliseconds(now.saturating_sub(then)) / 1e3 / seconds.max(f64::MIN_POSITIVE)
+        };
+        (seconds >= SECONDS_MIN).then(|| Others {
+            cpus: (cpus(self.all, before.all) - cpus(self.ours, before.ours)).max(0.0),
+            stolen_cpus: cpus(self.stolen, before.stolen),
+            of_cpus: self.cpus,
+        })
+    }
+}
+
+/// The number of CPUs; what all of them worked, and what was stolen from them.
+fn parse(stat: &str) -> Option<(usize, [u64; 2])> {
+    let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let numbers: Vec<u64> = all.split_ascii_whitespace().map_while(|number| number.parse().ok()).collect();
+    // user, nice, system, idle, iowait, irq, softirq, steal; time of guests is a part of user's.
+    let [user, nice, system, _, _, irq, softirq, steal, ..] = numbers[..] else { return None };
+    let is_cpu = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
+    let work = user.saturating_add(nice).saturating_add(system).saturating_add(irq).saturating_add(softirq);
+    Some((stat.lines().filter(is_cpu).count(), [work, steal]))
+}
+
+/// CPU time so far of each process, by pid.
+pub fn by_process() -> BTreeMap<i32, ProcessTime> {
+    let pids = host::pids().unwrap_or_default();
+    pids.into_iter().filter_map(|pid| Some((pid, ProcessTime::read(pid)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  100 5 50 1000 20 1 4 30 0 0\ncpu0 50 0 25 500 10 1 2 15 0 0\ncpu1 50 5 25 500 10 0 2 15 0 0\nintr 5\n";
+
+    #[test]
+    fn idle_time_and_guests_are_no_work() {
+        assert_eq!(parse(STAT), Some((2, [160, 30])));
+        assert_eq!(parse("cpu  1 2 3\n"), None);
+        assert_eq!(parse("intr 5\n"), None);
+    }
+
+    #[test]
+    fn our_own_work_is_not_others() {
+        let at = Instant::now();
+        let before = Busy { at, cpus: 2, all: 1000, stolen: 10, ours: 500 };
+        let second = std::time::Duration::from_secs(1);
+        let ticks = host::ticks_per_second();
+        let after = Busy { at: at + second, all: 1000 + 2 * ticks, ours: 500 + ticks, ..before };
+        let others = after.since(&before).expect("a second");
+        assert!((others.cpus - 1.0).abs() < 1e-9 && others.stolen_cpus == 0.0, "{others:?}");
+        assert!(!others.is_quiet() && others.disturb());
+        assert!(before.since(&before).is_none());
+        let quiet = Others { cpus: 0.05, stolen_cpus: 0.04, of_cpus: 2 };
+        assert!(quiet.is_quiet() && !quiet.disturb());
+        let large = Others { cpus: 2.0, stolen_cpus: 0.0, of_cpus: 64 };
+        assert!(large.is_quiet() && !large.disturb());
+    }
+
+    #[test]
+    fn this_host_is_read() {
+        let busy = Busy::now().expect("procfs");
+        assert!(busy.cpus > 0 && busy.all > busy.ours);
+        assert!(by_process().contains_key(&(std::process::id() as i32)));
+    }
+}
