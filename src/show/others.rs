@@ -3,7 +3,7 @@
 use crate::base::counted;
 use crate::os::busy::Others;
 
-/// "others took 0.02 (at most 0.05) of 2 CPUs meanwhile, ..."; nothing where it is not known.
+/// "others took 0.02 (at most 0.05) of 2 CPUs during the trials, ..."; nothing where it is not known.
 pub fn line(trials: impl Iterator<Item = Option<Others>>) -> Option<String> {
     let known: Vec<Others> = trials.flatten().collect();
     let cpus = known.first()?.of_cpus;
