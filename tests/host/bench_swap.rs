@@ -79,7 +79,9 @@ impl Place {
     }
     fn start(&self, home: &str) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marusa"));
-        command.args(["bench", "trim", "--state", &self.directory(), "--jdk", home]).args(SMALL);
+        command
+            .args(["bench", "trim", "--quiet-wait", "0s", "--state", &self.directory(), "--jdk", home])
+            .args(SMALL);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("marusa runs")
     }
     /// Until two servers are at work in the group.
@@ -125,7 +127,8 @@ fn gone(pid: i32) -> bool {
 fn with_giving_back_less_is_swapped_and_the_host_is_as_before() {
     let (Some(place), Some(home)) = (Place::new(), home("25")) else { return };
     let before = place.now();
-    let first = ["bench", "trim", "--state", &place.directory(), "--jdk", &home, "--json"];
+    let first =
+        ["bench", "trim", "--quiet-wait", "0s", "--state", &place.directory(), "--jdk", &home, "--json"];
     let output = marusa(&[&first[..], &SMALL].concat());
     let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(output.status.code(), Some(0), "{json:#}");

@@ -36,6 +36,17 @@ pub type Drift<'a> = dyn Fn(&str, u64) -> i128 + 'a;
 /// What one step came to: how, what is there now, notes.
 type Back = (How, Option<Seen>, Vec<String>);
 
+/// The step that is taken back.
+struct Turn<'a> {
+    step: usize,
+    change: &'a Change,
+    history: &'a History,
+}
+
+fn left(now: Seen, why: impl Into<String>) -> Result<Back, DoorError> {
+    Ok((How::Left, Some(now), vec![why.into()]))
+}
+
 struct Taking<'a> {
     machine: &'a dyn Machine,
     journal: &'a mut Journal,
@@ -63,7 +74,7 @@ pub fn take_back(
         let (how, now, notes) = if boot != begin.boot && change.ends_with_boot() {
             (How::Gone, None, vec!["gone with the restart of the host".to_string()])
         } else {
-            taking.step(step, change, history)?
+            taking.step(&Turn { step, change, history })?
         };
         complete &= how != How::Left;
         let entry = Entry::Undone { step, how, now: now.clone(), notes: notes.clone() };
@@ -75,18 +86,18 @@ pub fn take_back(
 }
 
 impl Taking<'_> {
-    fn step(&mut self, step: usize, change: &Change, history: &History) -> Result<Back, DoorError> {
-        match change {
-            Change::Add { file, .. } => self.sum(step, change, file, history),
-            Change::Choose { .. } | Change::Set { .. } => self.choice(step, change, history),
-            Change::Create { file, .. } => self.file(step, change, file, history),
-            Change::Directory { path } => self.directory(step, change, path, history),
-            Change::MountTmpfs { at, .. } => self.mount(step, change, at, history),
+    fn step(&mut self, turn: &Turn) -> Result<Back, DoorError> {
+        match turn.change {
+            Change::Add { file, .. } => self.sum(turn, file),
+            Change::Choose { .. } | Change::Set { .. } => self.choice(turn),
+            Change::Create { file, .. } => self.file(turn, file),
+            Change::Directory { path } => self.directory(turn, path),
+            Change::MountTmpfs { at, .. } => self.mount(turn, at),
             Change::CopyTree { .. } => {
                 Ok((How::Restored, None, vec!["goes with the tmpfs that it is on".to_string()]))
             }
-            Change::SwapFile { file, .. } => self.swap(step, change, file, history),
-            Change::MemoryGroup { path, .. } => self.group(step, change, path, history),
+            Change::SwapFile { file, .. } => self.swap(turn, file),
+            Change::MemoryGroup { path, .. } => self.group(turn, path),
         }
     }
 
@@ -104,33 +115,27 @@ impl Taking<'_> {
         self.journal.append(self.machine, vec![Entry::UndoIntent { step, before, goal, coupled }])
     }
 
-    fn sum(
-        &mut self,
-        step: usize,
-        change: &Change,
-        file: &str,
-        history: &History,
-    ) -> Result<Back, DoorError> {
-        let before = self.see(change)?;
+    fn sum(&mut self, turn: &Turn, file: &str) -> Result<Back, DoorError> {
+        let before = self.see(turn.change)?;
         let Seen::Number { value: now, .. } = before else {
             return Ok((How::Left, Some(before), Vec::new()));
         };
-        let going = history.back.as_ref().and_then(|back| match (&back.before, &back.goal) {
+        let going = turn.history.back.as_ref().and_then(|back| match (&back.before, &back.goal) {
             (Seen::Number { value: from, .. }, Goal::Number { value: to }) => Some((*from, *to)),
             _ => None,
         });
         let decision = match going {
             Some((from, to)) => number::go_on(from, to, now),
-            None => number::without_ours(&history.rounds, now, (self.drift)(file, history.at_ns)),
+            None => number::without_ours(&turn.history.rounds, now, (self.drift)(file, turn.history.at_ns)),
         };
         let (to, note) = match decision {
             Decision::Nothing(how, note) => return Ok((how, Some(before), note.into_iter().collect())),
             Decision::Write(to, note) => (to, note),
         };
         let lent = number::lent(self.machine, file).filter(|_| number::is_pool(file));
-        self.intend(step, before, Goal::Number { value: to }, None)?;
+        self.intend(turn.step, before, Goal::Number { value: to }, None)?;
         self.machine.write(file, &to.to_string()).map_err(|error| denied(file, &error))?;
-        let after = self.see(change)?;
+        let after = self.see(turn.change)?;
         let mut notes: Vec<String> = note.into_iter().collect();
         let in_use =
             number::lent(self.machine, file).zip(lent).map_or(0, |(now, was)| now.saturating_sub(was));
@@ -149,7 +154,8 @@ impl Taking<'_> {
         Ok((how, Some(after), notes))
     }
 
-    fn choice(&mut self, step: usize, change: &Change, history: &History) -> Result<Back, DoorError> {
+    fn choice(&mut self, turn: &Turn) -> Result<Back, DoorError> {
+        let Turn { change, history, .. } = *turn;
         let Some(round) = history.rounds.last() else { return Ok((How::NotMade, None, Vec::new())) };
         let here = coupled(self.machine, change);
         let now = self.see(change)?;
@@ -165,7 +171,7 @@ impl Taking<'_> {
         }
         if !super::look::reached(&round.goal, &now) {
             let note = format!("others changed it to {}; it stays", text(&now));
-            return Ok((How::Left, Some(now), vec![note]));
+            return left(now, note);
         }
         let wanted = wanted_coupled(history, here);
         let goal = match &round.before {
@@ -174,7 +180,7 @@ impl Taking<'_> {
             _ => return Ok((How::Left, Some(now), Vec::new())),
         };
         let written = text(&round.before);
-        self.intend(step, now, goal, wanted.clone())?;
+        self.intend(turn.step, now, goal, wanted.clone())?;
         self.machine.write(change.place(), &written).map_err(|error| denied(change.place(), &error))?;
         let notes = self.restore_coupled(wanted.as_ref())?;
         let after = self.see(change)?;
@@ -193,41 +199,27 @@ impl Taking<'_> {
         Ok(vec![format!("{} is {value} again too", wanted.file)])
     }
 
-    fn file(
-        &mut self,
-        step: usize,
-        change: &Change,
-        file: &str,
-        history: &History,
-    ) -> Result<Back, DoorError> {
-        let now = self.see(change)?;
-        let whole = history.rounds.last().is_some_and(|round| round.after.is_some());
+    fn file(&mut self, turn: &Turn, file: &str) -> Result<Back, DoorError> {
+        let now = self.see(turn.change)?;
+        let whole = turn.history.rounds.last().is_some_and(|round| round.after.is_some());
         match now {
-            Seen::Absent => Ok((gone(history), Some(now), Vec::new())),
-            Seen::Part if whole => {
-                Ok((How::Left, Some(now), vec!["others changed it; it stays".to_string()]))
-            }
+            Seen::Absent => Ok((gone(turn.history), Some(now), Vec::new())),
+            Seen::Part if whole => left(now, "others changed it; it stays"),
             Seen::Same | Seen::Part => {
-                self.intend(step, now, Goal::Absent, None)?;
+                self.intend(turn.step, now, Goal::Absent, None)?;
                 self.machine.remove(file).map_err(|error| denied(file, &error))?;
                 Ok((How::Restored, Some(Seen::Absent), Vec::new()))
             }
-            _ => Ok((How::Left, Some(now), vec!["others changed it; it stays".to_string()])),
+            _ => left(now, "others changed it; it stays"),
         }
     }
 
-    fn directory(
-        &mut self,
-        step: usize,
-        change: &Change,
-        path: &str,
-        history: &History,
-    ) -> Result<Back, DoorError> {
-        let now = self.see(change)?;
+    fn directory(&mut self, turn: &Turn, path: &str) -> Result<Back, DoorError> {
+        let now = self.see(turn.change)?;
         let how = match now {
-            Seen::Absent => gone(history),
+            Seen::Absent => gone(turn.history),
             Seen::Directory { empty: true } => {
-                self.intend(step, now, Goal::Absent, None)?;
+                self.intend(turn.step, now, Goal::Absent, None)?;
                 match self.machine.remove_directory(path) {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                         return Ok((How::Left, None, vec!["something is mounted on it".to_string()]));
@@ -240,25 +232,19 @@ impl Taking<'_> {
             Seen::Directory { .. } if allowed::is_own(path) => {
                 return Ok((How::Gone, Some(now), vec!["it is in use by others now; it stays".to_string()]));
             }
-            _ => return Ok((How::Left, Some(now), vec!["it is not empty; it stays".to_string()])),
+            _ => return left(now, "it is not empty; it stays"),
         };
         Ok((how, Some(Seen::Absent), Vec::new()))
     }
 
-    fn swap(
-        &mut self,
-        step: usize,
-        change: &Change,
-        file: &str,
-        history: &History,
-    ) -> Result<Back, DoorError> {
-        let now = self.see(change)?;
+    fn swap(&mut self, turn: &Turn, file: &str) -> Result<Back, DoorError> {
+        let now = self.see(turn.change)?;
         let is_on = match now {
-            Seen::Absent => return Ok((gone(history), Some(now), Vec::new())),
+            Seen::Absent => return Ok((gone(turn.history), Some(now), Vec::new())),
             Seen::Same | Seen::Part => now == Seen::Same,
-            _ => return Ok((How::Left, Some(now), vec!["it is not ours; it stays".to_string()])),
+            _ => return left(now, "it is not ours; it stays"),
         };
-        self.intend(step, now, Goal::Absent, None)?;
+        self.intend(turn.step, now, Goal::Absent, None)?;
         match is_on.then(|| self.machine.swap_off(file)) {
             Some(Err(error)) if error.raw_os_error() == Some(libc::ENOMEM) => {
                 let note = "what is swapped to it does not fit into memory now; end programs and undo again";
@@ -271,18 +257,12 @@ impl Taking<'_> {
         Ok((How::Restored, Some(Seen::Absent), Vec::new()))
     }
 
-    fn group(
-        &mut self,
-        step: usize,
-        change: &Change,
-        path: &str,
-        history: &History,
-    ) -> Result<Back, DoorError> {
-        let now = self.see(change)?;
+    fn group(&mut self, turn: &Turn, path: &str) -> Result<Back, DoorError> {
+        let now = self.see(turn.change)?;
         match now {
-            Seen::Absent => return Ok((gone(history), Some(now), Vec::new())),
-            Seen::Same => self.intend(step, now, Goal::Absent, None)?,
-            _ => return Ok((How::Left, Some(now), vec!["it is not ours; it stays".to_string()])),
+            Seen::Absent => return Ok((gone(turn.history), Some(now), Vec::new())),
+            Seen::Same => self.intend(turn.step, now, Goal::Absent, None)?,
+            _ => return left(now, "it is not ours; it stays"),
         }
         // A process that was killed is in its group until the kernel has cleared it away.
         for _ in 0..GROUP_LOOKS {
@@ -297,31 +277,25 @@ impl Taking<'_> {
         Ok((How::Left, None, vec![busy(&self.machine.members(path))]))
     }
 
-    fn mount(
-        &mut self,
-        step: usize,
-        change: &Change,
-        at: &str,
-        history: &History,
-    ) -> Result<Back, DoorError> {
-        let now = self.see(change)?;
-        let ours = mount_source(&self.journal.id, step);
+    fn mount(&mut self, turn: &Turn, at: &str) -> Result<Back, DoorError> {
+        let now = self.see(turn.change)?;
+        let ours = mount_source(&self.journal.id, turn.step);
         match &now {
             Seen::Mount { source } if *source == ours => {}
             Seen::Mount { source } => {
                 let note = format!("{source} is mounted on it, which is not ours; it stays");
-                return Ok((How::Left, Some(now), vec![note]));
+                return left(now, note);
             }
-            _ => return Ok((gone(history), Some(now), Vec::new())),
+            _ => return Ok((gone(turn.history), Some(now), Vec::new())),
         }
-        self.intend(step, now, Goal::Absent, None)?;
+        self.intend(turn.step, now, Goal::Absent, None)?;
         match self.machine.unmount(at) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                 Ok((How::Left, None, vec![busy(&self.machine.users(at))]))
             }
             result => {
                 result.map_err(|error: io::Error| denied(at, &error))?;
-                Ok((How::Restored, Some(self.see(change)?), Vec::new()))
+                Ok((How::Restored, Some(self.see(turn.change)?), Vec::new()))
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::act::ask_jdk;
 use crate::act::programs::Programs;
 use crate::act::signals::Blocked;
 use crate::base::Bytes;
+use crate::cmd::quiet::QuietArgs;
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::trim::{self as experiment, Arm};
 use crate::show::bench::trim as show;
@@ -61,6 +62,8 @@ pub struct Args {
     /// Show what would be run and changed, and do nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    quiet: QuietArgs,
     /// Machine-readable, schema marusa/bench-trim/2
     #[arg(long)]
     json: bool,
@@ -98,7 +101,13 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         .contains(&Part::Swap)
         .then(|| host::Scarcity::plan(args, pressure::expected(args)))
         .transpose();
-    let mut results = show::Results { jit: Vec::new(), swap: Vec::new(), notes: Vec::new(), ended: None };
+    let mut results = show::Results {
+        jit: Vec::new(),
+        swap: Vec::new(),
+        notes: Vec::new(),
+        others: Vec::new(),
+        ended: None,
+    };
     let scarcity = match scarcity {
         Ok(scarcity) => scarcity,
         // The first part needs no right.
@@ -173,15 +182,16 @@ impl Experiment<'_> {
         setup: &mut show::Setup,
         results: &mut show::Results,
     ) -> anyhow::Result<()> {
+        let mut quiet = self.args.quiet.begin();
         if self.args.part.contains(&Part::Jit) {
-            jit::measure(self, &mut results.jit)?;
+            jit::measure(self, &mut quiet, results)?;
         }
         if !with_swap {
             return Ok(());
         }
         setup.memory_bytes = pressure::memory(self)?;
         let scarce = host::Scarcity::plan(self.args, setup.memory_bytes)?.make()?;
-        let measured = pressure::measure(self, &scarce, &mut results.swap);
+        let measured = pressure::measure(self, &scarce, &mut quiet, results);
         results.notes.extend(scarce.undo()?);
         measured
     }

@@ -8,7 +8,9 @@ use crate::experiment::bench::trim::{
 };
 use crate::map::Area;
 use crate::map::model::GapRow;
+use crate::os::busy::Others;
 use crate::show::json::Head;
+use crate::show::others;
 use crate::show::table::Table;
 use crate::show::units::{human, indented, led, paragraph, prose};
 use schemars::JsonSchema;
@@ -48,6 +50,8 @@ pub struct Results {
     #[serde(skip)]
     pub swap: Vec<Round<Pressed>>,
     pub notes: Vec<String>,
+    /// What others on the machine took during each trial of a second and more.
+    pub others: Vec<Others>,
     pub ended: Option<String>,
 }
 
@@ -72,6 +76,8 @@ pub fn text(out: &mut dyn Write, setup: &Setup, results: &Results) -> io::Result
     if !results.jit.is_empty() || !results.swap.is_empty() {
         published(out)?;
     }
+    let others = others::line(results.others.iter().copied().map(Some));
+    others.iter().try_for_each(|line| lines(out, line))?;
     for note in &results.notes {
         paragraph(out, "", "", note)?;
     }
@@ -363,6 +369,7 @@ mod tests {
             jit: jit.collect(),
             swap: swap.collect(),
             notes: vec!["a note".into()],
+            others: Vec::new(),
             ended: Some("stopped by a signal".into()),
         };
         let mut out = Vec::new();

@@ -8,10 +8,12 @@ use crate::act::staged::{self, Launch, Staged};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::Failure;
 use crate::cmd::progress;
-use crate::experiment::bench::trim::{self as experiment, Arm, Pressed, Round};
+use crate::cmd::quiet::Quiet;
+use crate::experiment::bench::trim::{self as experiment, Arm, Pressed};
 use crate::os::machine::base_page;
 use crate::os::process::Process;
 use crate::os::vmstat;
+use crate::show::bench::trim as show;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -67,18 +69,20 @@ pub fn swap(args: &Args) -> Bytes {
 pub fn measure(
     experiment: &Experiment,
     scarce: &Scarce,
-    rounds: &mut Vec<Round<Pressed>>,
+    quiet: &mut Quiet,
+    results: &mut show::Results,
 ) -> anyhow::Result<()> {
     let arms = experiment.arms;
     let bar = progress::bar("bench trim", arms.len() * experiment.args.swap_rounds as usize, "runs");
     let mut random = fastrand::Rng::with_seed(experiment.seed);
     for round in 1..=experiment.args.swap_rounds {
-        rounds.push((0..arms.len()).map(|_| None).collect());
+        results.swap.push((0..arms.len()).map(|_| None).collect());
         for arm in experiment::order(arms.len(), &mut random) {
             bar.set_message(format!("swap, round {round}, {}", arms[arm].name));
-            let pressed = one(experiment, &arms[arm], &scarce.group)?;
-            if let Some(round) = rounds.last_mut() {
+            let made = quiet.trial(|| one(experiment, &arms[arm], &scarce.group).map(Some))?;
+            if let (Some((pressed, others)), Some(round)) = (made, results.swap.last_mut()) {
                 round[arm] = Some(pressed);
+                results.others.extend(others);
             }
             bar.inc(1);
         }
