@@ -9,6 +9,9 @@ use std::path::PathBuf;
 pub const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 pub const HUGETLB: &str = "/sys/kernel/mm/hugepages";
 
+/// How often a pool of huge pages is asked to grow again.
+const POOL_TRIES: usize = 4;
+
 /// Changed files with what they held, and the lock. Files are restored in the opposite order.
 pub struct Host {
     changed: Vec<(PathBuf, String)>,
@@ -48,7 +51,17 @@ impl Host {
             Some((word, _)) => word.to_string(),
             None => text.trim().to_string(),
         };
-        let now = chosen(&read_to_string(&path).unwrap_or_default());
+        let mut now = chosen(&read_to_string(&path).unwrap_or_default());
+        // On a machine whose memory is in small pieces a pool grows when these are put together, without the page cache.
+        for _ in 0..POOL_TRIES {
+            if now == value || !path.ends_with("nr_hugepages") {
+                break;
+            }
+            let _ = write("/proc/sys/vm/drop_caches", "1");
+            let _ = write("/proc/sys/vm/compact_memory", "1");
+            write(&path, value).map_err(|error| format!("{path}: {error}"))?;
+            now = chosen(&read_to_string(&path).unwrap_or_default());
+        }
         self.changed.push((PathBuf::from(&path), chosen(&was)));
         if now == value { Ok(()) } else { Err(format!("{path} took {now:?} for {value:?}")) }
     }
