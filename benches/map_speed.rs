@@ -17,16 +17,21 @@ const ROUNDS: usize = 9;
 
 fn main() {
     let Some(java) = java("21") else { return };
+    // `cargo bench --bench map_speed -- peers`, or `blocks`: no more than that.
+    let is_asked = |part: &str| std::env::args().any(|argument| argument == part);
+    if is_asked("blocks") {
+        return with_blocks(&java);
+    }
     let free_mib = free_mib();
     let heap_mib = if free_mib > 6 << 10 { 4096 } else { 1024 };
     against_peers(&java, "JDK 21 of the tests", "jcmd System.map, its own, jlinked", heap_mib);
     for (release, java) in whole_jdks() {
         against_peers(&java, &format!("whole JDK {release}"), "jcmd System.map, its own", heap_mib);
     }
-    // `cargo bench --bench map_speed -- peers`: no more than that.
-    if std::env::args().any(|argument| argument == "peers") {
+    if is_asked("peers") {
         return;
     }
+    with_blocks(&java);
     println!("\ngrowth with the heap (all of it resident, 4 KiB pages), JDK 21, Parallel");
     for heap_mib in [200, 1024, 4096, 16384] {
         if free_mib < heap_mib + (2 << 10) {
@@ -99,6 +104,23 @@ fn against_peers(java: &Path, target: &str, own_name: &'static str, heap_mib: u6
     for ((name, _, _, limit), times) in peers.iter().zip(&theirs) {
         let theirs = median(times);
         println!("{name:<34} {theirs:>8.1} ms   marusa takes {:.3} of it (at most {limit})", ours / theirs);
+    }
+}
+
+/// Blocks of malloc that are never freed, as a leak leaves them: each is read, as no list leads to the ones in use.
+fn with_blocks(java: &Path) {
+    println!("\ngrowth with blocks of malloc of 300 bytes, JDK 21; pmap -X in turns with it");
+    for count in [50_000, 500_000, 5_000_000] {
+        let option = format!("blocks={count}");
+        let jvm = Jvm::start(java, &["-Xmx256m"], &["marusa.OffHeap", "buffers=10", &option, "size=300"]);
+        let pid = jvm.pid.to_string();
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            ours.push(time(Command::new(env!("CARGO_BIN_EXE_marusa")).args(["map", &pid, "--json"])));
+            theirs.push(time(Command::new("pmap").args(["-X", &pid])));
+        }
+        let (ours, theirs) = (median(&ours), median(&theirs));
+        println!("{count:>8} blocks: {ours:>8.1} ms, {:.1} times pmap -X ({theirs:.1} ms)", ours / theirs);
     }
 }
 
