@@ -36,7 +36,7 @@ pub type Drift<'a> = dyn Fn(&str, u64) -> i128 + 'a;
 /// What one step came to: how, what is there now, notes.
 type Back = (How, Option<Seen>, Vec<String>);
 
-/// The step that is taken back.
+/// The step that is undone.
 struct Turn<'a> {
     step: usize,
     change: &'a Change,
