@@ -97,7 +97,9 @@ fn what_giving_back_costs_is_a_ratio_with_an_interval() {
     let Some(home) = home("25") else { return };
     let arguments =
         ["--part", "jit", "--rounds", "2", "--classes", "2", "--arms", "marusa,jdk interval,unmapped"];
-    let (status, json) = bench(&[&["trim", "--jdk", &home, "--every", "500ms"][..], &arguments].concat());
+    let (status, json) = bench(
+        &[&["trim", "--jdk", &home, "--quiet-wait", "0s", "--every", "500ms"][..], &arguments].concat(),
+    );
     assert_eq!((status, &json["schema"]), (Some(0), &"marusa/bench-trim/2".into()));
     let arms = json["arms"].as_array().expect("arms");
     assert_eq!(arms.len(), 4);
