@@ -1,14 +1,14 @@
-//! Trials on a quiet machine: before a trial others' work is waited out, and a trial that others disturbed is made again. A
-//! machine that stays busy is measured too, with what others took next to each trial.
+//! Trials on a quiet machine: a trial waits until other programs are nearly idle, and is repeated if they disturbed it. A machine
+//! that stays busy is measured as it is, and each trial records what the others used.
 
 use crate::act::signals;
 use crate::base::printable::escaped;
 use crate::os::busy::{self, Busy, Others};
 use std::time::{Duration, Instant};
 
-/// How long others are watched at a time.
+/// Length of one observation of other programs.
 const MOMENT: Duration = Duration::from_secs(1);
-/// How often a disturbed trial is made again.
+/// Repeats of a disturbed trial.
 const REPEATS_MAX: usize = 2;
 /// Of the processes that keep the machine busy, this many are named.
 const NAMED_MAX: usize = 3;
@@ -16,7 +16,7 @@ const NAMED_MAX: usize = 3;
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub struct QuietArgs {
-    /// Time to wait, in all, until other programs use little CPU; disturbed trials are then made again. 0s: measure at once
+    /// Longest total wait for other programs to become idle; trials that they disturb are repeated. 0s measures at once
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = waited)]
     quiet_wait: Duration,
 }
@@ -27,7 +27,7 @@ fn waited(text: &str) -> Result<Duration, String> {
 
 pub struct Quiet {
     left: Duration,
-    /// The last that was seen of others; `None`: nothing yet.
+    /// The last observation of other programs; `None`: none yet.
     last: Option<Others>,
 }
 
@@ -38,7 +38,7 @@ impl QuietArgs {
 }
 
 impl Quiet {
-    /// One that is not disturbed, or else the last try; `make` gives none where a signal cut it short.
+    /// An undisturbed trial, or else the last attempt. `make` returns `None` if a signal cut the trial short.
     pub fn trial<T>(
         &mut self,
         mut make: impl FnMut() -> anyhow::Result<Option<T>>,
@@ -51,7 +51,7 @@ impl Quiet {
             self.last = others.or(self.last);
             match others.filter(|others| others.disturb()) {
                 Some(others) if repeats < REPEATS_MAX && !self.left.is_zero() && !signals::pending() => {
-                    crate::say!("marusa: the trial is made again: {}", taken(&others));
+                    crate::say!("marusa: repeating the trial: {}", used(&others));
                 }
                 _ => return Ok(Some((made, others))),
             }
@@ -59,7 +59,7 @@ impl Quiet {
         Ok(None)
     }
 
-    /// Nothing is waited for where the trial before was quiet.
+    /// Returns at once if the trial before was quiet.
     fn wait(&mut self) {
         let started = Instant::now();
         while !self.last.is_some_and(|others| others.is_quiet()) && !signals::pending() {
@@ -81,28 +81,28 @@ impl Quiet {
         let before = (Instant::now(), busy::by_process());
         std::thread::sleep(MOMENT);
         let seconds = before.0.elapsed().as_secs_f64();
-        let mut used: Vec<(f64, String)> = Vec::new();
+        let mut busiest: Vec<(f64, String)> = Vec::new();
         for (pid, time) in busy::by_process() {
             let then = before.1.get(&pid).filter(|then| then.start_ticks == time.start_ticks);
             let cpus = (time.cpu_ms() - then.map_or(0.0, |then| then.cpu_ms())) / 1e3 / seconds;
-            used.push((cpus, format!("{} ({pid})", escaped(&time.name))));
+            busiest.push((cpus, format!("{} ({pid})", escaped(&time.name))));
         }
-        used.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let named = used.into_iter().take(NAMED_MAX).filter(|(cpus, _)| *cpus >= 0.01);
+        busiest.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let named = busiest.into_iter().take(NAMED_MAX).filter(|(cpus, _)| *cpus >= 0.01);
         let named: Vec<String> = named.map(|(cpus, name)| format!("{name} {cpus:.2}")).collect();
-        let taken = self.last.map_or("others work".to_string(), |others| taken(&others));
+        let last = self.last.map_or("other programs are running".to_string(), |others| used(&others));
         crate::say!(
-            "marusa: the machine does not get quiet: {taken}: {}; it is measured as it is, see --quiet-wait",
+            "marusa: the machine is not quiet: {last} ({}); measuring anyway, see --quiet-wait",
             named.join(", ")
         );
     }
 }
 
-/// "others take 0.83 of 2 CPUs, 0.10 are stolen".
-fn taken(others: &Others) -> String {
+/// "other programs use 0.83 of 2 CPUs, 0.10 are stolen".
+fn used(others: &Others) -> String {
     let stolen = match others.stolen_cpus {
         stolen if stolen >= 0.01 => format!(", {stolen:.2} are stolen"),
         _ => String::new(),
     };
-    format!("others take {:.2} of {} CPUs{stolen}", others.cpus, others.of_cpus)
+    format!("other programs use {:.2} of {} CPUs{stolen}", others.cpus, others.of_cpus)
 }

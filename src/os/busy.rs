@@ -1,4 +1,5 @@
-//! CPU time that others take on this host, next to us and the programs that we started and waited for: what disturbs a measurement.
+//! CPU time of other programs on this host: all except Marusa and the programs that it started and waited for. It disturbs
+//! measurements.
 //!
 //! `/proc/stat` has the time of all (proc_stat(5)), `/proc/self/stat` ours and that of the children that we waited for
 //! (proc_pid_stat(5), fields 14 to 17). Threads of the kernel that work on pages work for the program that is measured.
@@ -11,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Below this part of all CPUs, and below this many, others do not disturb.
+/// Other programs do not disturb while they use less than this part of all CPUs, or less than this number of them.
 const QUIET_PART: f64 = 0.05;
 const QUIET_CPUS: f64 = 0.1;
-/// A trial as a whole may have this much more of them than a moment before it.
+/// Over a whole trial they may use this multiple of it.
 const TRIAL_FACTOR: f64 = 2.0;
-/// In less time than this the kernel's ticks of 10 ms say nothing.
+/// Over less time the kernel's ticks of 10 ms are too coarse.
 const SECONDS_MIN: f64 = 0.9;
 
 /// The sums so far, in ticks.
@@ -29,7 +30,7 @@ pub struct Busy {
     ours: u64,
 }
 
-/// What others took, as the mean number of CPUs.
+/// What other programs used, as the mean number of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Others {
     pub cpus: f64,
@@ -47,7 +48,7 @@ impl Others {
         self.cpus + self.stolen_cpus <= self.quiet_cpus()
     }
 
-    /// Whether a trial's figures may be theirs.
+    /// Whether they may have changed a trial's figures.
     pub fn disturb(&self) -> bool {
         self.cpus + self.stolen_cpus > TRIAL_FACTOR * self.quiet_cpus()
     }
@@ -65,7 +66,7 @@ impl Busy {
         Ok(Busy { at: Instant::now(), cpus, all, stolen, ours: own + daemons })
     }
 
-    /// `None`: it is too short to say.
+    /// `None`: the time between is too short.
     pub fn since(&self, before: &Busy) -> Option<Others> {
         let seconds = self.at.duration_since(before.at).as_secs_f64();
         let cpus = |now: u64, then: u64| {
@@ -79,7 +80,7 @@ impl Busy {
     }
 }
 
-/// The number of CPUs; what all of them worked, and what was stolen from them.
+/// The number of CPUs, and the ticks of all of them: busy, and stolen.
 fn parse(stat: &str) -> Option<(usize, [u64; 2])> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let numbers: Vec<u64> = all.split_ascii_whitespace().map_while(|number| number.parse().ok()).collect();

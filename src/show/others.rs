@@ -1,9 +1,9 @@
-//! What others on the machine took while trials ran: whoever reads a table of times has to know it.
+//! CPU time of other programs during the trials: without it a table of times cannot be judged.
 
 use crate::base::counted;
 use crate::os::busy::Others;
 
-/// "others took 0.02 (at most 0.05) of 2 CPUs during the trials, ..."; nothing where it is not known.
+/// "other programs used 0.02 (at most 0.05) of 2 CPUs during the trials, ..."; `None` if no trial knows it.
 pub fn line(trials: impl Iterator<Item = Option<Others>>) -> Option<String> {
     let known: Vec<Others> = trials.flatten().collect();
     let cpus = known.first()?.of_cpus;
@@ -18,7 +18,7 @@ pub fn line(trials: impl Iterator<Item = Option<Others>>) -> Option<String> {
         count => format!("DISTURBED: {} of {}", counted(count, "trial"), known.len()),
     };
     Some(format!(
-        "others took {others} of {cpus} CPUs during the trials, stolen by other machines {stolen}; {disturbed}"
+        "other programs used {others} of {cpus} CPUs during the trials, stolen: {stolen}; {disturbed}"
     ))
 }
 
