@@ -11,7 +11,6 @@ HOUR_SAMPLES = 360
 BATCH = 250
 SAMPLES_MIN = 10            # of a JVM that was seen for longer than a moment
 NODE_JVMS = 30
-GROUP_ROWS = 32 << 10
 SORTED_BY = {
     "process": "jvm_id, time", "jvm": "jvm_id, time", "account": "jvm_id, subject, area, name, time",
     "holders": "jvm_id, holder, time", "ledger": "jvm_id, item, time", "finding": "jvm_id, id, time",
@@ -20,6 +19,11 @@ IDENTITY = {
     "jvm_id": "f.id", "node": "f.node", "namespace": "'shop'", "pod": "f.pod", "container": "'app'", "workload": "f.workload",
     "unit": "NULL::VARCHAR", "pod_uid": "f.id", "container_id": "f.id",
 }
+SCRIPT = subprocess.run(
+    [os.environ["MARUSA"], "fleet", "sql", "duckdb", "--store", f"{work}/store"], check=True, capture_output=True, text=True
+).stdout
+# As merging writes the files of a day.
+MERGED = re.search(r"\(FORMAT parquet, (.*?), PARTITION_BY", SCRIPT).group(1)
 yesterday = (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)).date()
 base = duckdb.connect()
 base.execute("SET TimeZone = 'UTC'; SET threads = 2; SET memory_limit = '6GB'")
@@ -84,7 +88,7 @@ def write(table):
             WHERE {index} < {DAY_SAMPLES} AND (NOT is_first OR (h * t.n) % {HOUR_SAMPLES} < t.n)
             ORDER BY {SORTED_BY[table].replace("jvm_id", "f.id").replace("time", "moment")}
         ) TO '{directory}/{begin:06}.parquet'
-        (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 3, ROW_GROUP_SIZE {GROUP_ROWS}, PARQUET_VERSION v2)""")
+        (FORMAT parquet, {MERGED})""")
 
 
 def size(pattern):
@@ -105,9 +109,7 @@ def sizes():
 
 
 def queries():
-    store = f"{work}/store"
-    script = subprocess.run([os.environ["MARUSA"], "fleet", "sql", "duckdb", "--store", store], check=True, capture_output=True, text=True)
-    tables, rest = script.stdout.split("\n-- Merging", 1)
+    tables, rest = SCRIPT.split("\n-- Merging", 1)
     asked = duckdb.connect()
     asked.execute("SET threads = 2; SET memory_limit = '6GB'")
     asked.execute(f"SET temp_directory = '{work}/spill'")

@@ -84,9 +84,11 @@ impl Engine {
         let columns: Vec<&str> = table.columns().iter().map(|column| column.name).chain(PARTITIONS).collect();
         let rows = format!("SELECT {} FROM {name} WHERE {} = 'DAY'", columns.join(", "), self.date());
         match self {
+            // Only the second version of Parquet's encodings has differences, which times and bytes take the fewest bits as; DuckDB
+            // uses them for columns of which a group of rows has more values than DICTIONARY_SIZE_LIMIT.
             Engine::Duckdb => format!(
-                "COPY ({rows} ORDER BY {by}) TO '{to}' (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (date, cluster), \
-                 KV_METADATA {{'{}': '{}'}}, OVERWRITE_OR_IGNORE);\n",
+                "COPY ({rows} ORDER BY {by}) TO '{to}' (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, \
+                 DICTIONARY_SIZE_LIMIT 1024, PARTITION_BY (date, cluster), KV_METADATA {{'{}': '{}'}}, OVERWRITE_OR_IGNORE);\n",
                 sheet::SCHEMA_KEY,
                 table.schema()
             ),

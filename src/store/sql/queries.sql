@@ -14,20 +14,20 @@ ORDER BY bytes DESC NULLS LAST, program, area;
 
 -- sizing: for each program, JVM and day the moment that needed most besides the Java heap, and what it needed then.
 WITH needs AS (
-  SELECT jvm_id, time, {date} AS day, coalesce(workload, main, 'unknown') AS program, pod,
-         coalesce(page_table_bytes, 0) AS table_bytes, outside_heap_bytes + coalesce(page_table_bytes, 0) AS bytes
+  SELECT jvm_id, time, {date} AS day, coalesce(page_table_bytes, 0) AS table_bytes,
+         outside_heap_bytes + coalesce(page_table_bytes, 0) AS bytes
   FROM process
   WHERE outside_heap_bytes IS NOT NULL AND {date} >= {last_week}
 ), most AS (
   SELECT jvm_id, day, max(bytes) AS bytes FROM needs GROUP BY jvm_id, day
 ), peaks AS (
-  SELECT needs.jvm_id AS id, needs.day AS day, min(needs.time) AS moment, min(needs.program) AS program, min(needs.pod) AS in_pod,
-         min(needs.bytes) AS need_bytes, min(needs.table_bytes) AS tables_bytes
+  SELECT needs.jvm_id AS id, needs.day AS day, min(needs.time) AS moment, min(needs.bytes) AS need_bytes,
+         min(needs.table_bytes) AS tables_bytes
   FROM needs JOIN most ON most.jvm_id = needs.jvm_id AND most.day = needs.day AND most.bytes = needs.bytes
   GROUP BY needs.jvm_id, needs.day
 )
-SELECT peaks.program AS program, peaks.day AS day, peaks.id AS id, peaks.in_pod AS in_pod, peaks.moment AS moment,
-       min(peaks.need_bytes) AS need_bytes,
+SELECT max(coalesce(account.workload, account.main, 'unknown')) AS program, peaks.day AS day, peaks.id AS id,
+       max(account.pod) AS in_pod, peaks.moment AS moment, min(peaks.need_bytes) AS need_bytes,
        sum(CASE WHEN account.area = 'malloc_freed' THEN account.resident_bytes ELSE 0 END) AS freed_bytes,
        sum(CASE WHEN account.area = 'direct_buffers' THEN account.resident_bytes ELSE 0 END) AS direct_bytes,
        sum(CASE WHEN account.area = 'class_metadata' THEN account.resident_bytes ELSE 0 END) AS class_bytes,
@@ -35,7 +35,7 @@ SELECT peaks.program AS program, peaks.day AS day, peaks.id AS id, peaks.in_pod 
        min(peaks.tables_bytes) AS tables_bytes
 FROM peaks JOIN account ON account.time = peaks.moment AND account.jvm_id = peaks.id
 WHERE account.subject = 'area' AND account.area IN ('malloc_freed', 'direct_buffers', 'class_metadata', 'stack')
-GROUP BY peaks.program, peaks.day, peaks.id, peaks.in_pod, peaks.moment
+GROUP BY peaks.day, peaks.id, peaks.moment
 ORDER BY program, day, id;
 
 -- growth: mean resident bytes by program, area and image, with the time at which each image was first seen.
