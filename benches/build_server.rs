@@ -1,6 +1,6 @@
 //! The build server of docs/build-server.md: several JVMs that start, compile and end, while memory is in small pieces, under the
-//! policy for huge pages that makes them wait, and under others. `cargo bench --bench build_server [-- STEPS]`; needs root, a C
-//! compiler, JDK 17 and 4 GiB of available memory. It changes the host's policy in the meantime, and puts back what was there.
+//! policy for huge pages that makes them wait, and under others. `cargo bench --bench build_server [-- STEPS]`; needs root,
+//! JDK 17 and 5 GiB of available memory. It changes the host's policy in the meantime, and puts back what was there.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -109,7 +109,7 @@ public final class LiveSet {
         return new long[] {Long.parseLong(fields[11]), Long.parseLong(fields[12])};
     }
 
-    private static double option(String[] args, String name, double otherwise) {
+    static double option(String[] args, String name, double otherwise) {
         for (String arg : args) {
             if (arg.startsWith(name + "=")) {
                 return Double.parseDouble(arg.substring(name.length() + 1));

@@ -9,6 +9,7 @@ pub mod door;
 pub mod file_lock;
 pub mod first_touch;
 pub mod fork_price;
+pub mod fragments;
 pub mod programs;
 pub mod promote;
 pub mod server;

@@ -191,6 +191,11 @@ const EXAMPLES: &[(&str, &str)] = &[
          marusa bench gc --gc g1,zgc --pages 4k,thp --live 256m --gc-threads own",
     ),
     (
+        "bench thp",
+        "  What would be started and changed:\n    marusa bench thp --dry-run\n  As it was published, four and eight builds, on \
+         and off:\n    marusa bench thp --builds 4,8 --policies always,never --save thp.json",
+    ),
+    (
         "bench account",
         "  The server alone, with its areas over time as a page:\n    \
          marusa bench account --fetch --program daytrader --duration 5m --html account.html",

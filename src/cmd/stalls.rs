@@ -1,6 +1,7 @@
 //! `marusa stalls [TARGET] [INTERVAL [COUNT]]`: who lost how long to the kernel's work on pages: compaction, reclaim, huge pages.
 //! From tracepoints, in an instance of tracefs of our own that is gone afterwards; without the right to that, from counters.
 
+pub(super) mod trace;
 mod watch;
 
 use super::{amount, target};

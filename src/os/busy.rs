@@ -26,6 +26,7 @@ pub struct Busy {
     at: Instant,
     cpus: usize,
     all: u64,
+    kernel: u64,
     stolen: u64,
     ours: u64,
 }
@@ -58,12 +59,12 @@ impl Busy {
     pub fn now() -> Known<Busy> {
         let gap = |file: &str| Gap::new("CPU time of others", Why::Failed).hint(file.to_string());
         let stat = text("/proc/stat").map_err(|_| gap("/proc/stat"))?;
-        let (cpus, [all, stolen]) = parse(&stat).ok_or_else(|| gap("/proc/stat"))?;
+        let (cpus, [all, kernel, stolen]) = parse(&stat).ok_or_else(|| gap("/proc/stat"))?;
         let own = text("/proc/self/stat").ok().and_then(|text| ProcessTime::parse_with_children(&text));
         let own = own.ok_or_else(|| gap("/proc/self/stat"))?;
         let daemons = cpu_time::daemons().into_keys().filter_map(ProcessTime::read);
         let daemons: u64 = daemons.map(|time| time.cpu_ticks).sum();
-        Ok(Busy { at: Instant::now(), cpus, all, stolen, ours: own + daemons })
+        Ok(Busy { at: Instant::now(), cpus, all, kernel, stolen, ours: own + daemons })
     }
 
     /// `None`: the time between is too short.
@@ -78,17 +79,25 @@ impl Busy {
             of_cpus: self.cpus,
         })
     }
+
+    /// The kernel's part of the time of all CPUs, ours included. `None`: the time between is too short.
+    pub fn kernel_share_since(&self, before: &Busy) -> Option<f64> {
+        let seconds = self.at.duration_since(before.at).as_secs_f64() * self.cpus as f64;
+        let kernel = cpu_time::milliseconds(self.kernel.saturating_sub(before.kernel)) / 1e3;
+        (seconds >= SECONDS_MIN).then(|| kernel / seconds)
+    }
 }
 
-/// The number of CPUs, and the ticks of all of them: busy, and stolen.
-fn parse(stat: &str) -> Option<(usize, [u64; 2])> {
+/// The number of CPUs, and the ticks of all of them: busy, of that in the kernel, and stolen.
+fn parse(stat: &str) -> Option<(usize, [u64; 3])> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let numbers: Vec<u64> = all.split_ascii_whitespace().map_while(|number| number.parse().ok()).collect();
     // user, nice, system, idle, iowait, irq, softirq, steal; time of guests is a part of user's.
     let [user, nice, system, _, _, irq, softirq, steal, ..] = numbers[..] else { return None };
     let is_cpu = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
-    let work = user.saturating_add(nice).saturating_add(system).saturating_add(irq).saturating_add(softirq);
-    Some((stat.lines().filter(is_cpu).count(), [work, steal]))
+    let kernel = system.saturating_add(irq).saturating_add(softirq);
+    let work = user.saturating_add(nice).saturating_add(kernel);
+    Some((stat.lines().filter(is_cpu).count(), [work, kernel, steal]))
 }
 
 /// CPU time so far of each process, by pid.
@@ -105,7 +114,7 @@ mod tests {
 
     #[test]
     fn idle_time_and_guests_are_no_work() {
-        assert_eq!(parse(STAT), Some((2, [160, 30])));
+        assert_eq!(parse(STAT), Some((2, [160, 55, 30])));
         assert_eq!(parse("cpu  1 2 3\n"), None);
         assert_eq!(parse("intr 5\n"), None);
     }
@@ -113,13 +122,15 @@ mod tests {
     #[test]
     fn our_own_work_is_not_others() {
         let at = Instant::now();
-        let before = Busy { at, cpus: 2, all: 1000, stolen: 10, ours: 500 };
+        let before = Busy { at, cpus: 2, all: 1000, kernel: 100, stolen: 10, ours: 500 };
         let second = std::time::Duration::from_secs(1);
         let ticks = host::ticks_per_second();
         let after = Busy { at: at + second, all: 1000 + 2 * ticks, ours: 500 + ticks, ..before };
         let others = after.since(&before).expect("a second");
         assert!((others.cpus - 1.0).abs() < 1e-9 && others.stolen_cpus == 0.0, "{others:?}");
         assert!(!others.is_quiet() && others.disturb());
+        let busier = Busy { kernel: 100 + ticks / 2, ..after.clone() };
+        assert!(busier.kernel_share_since(&before).is_some_and(|share| (share - 0.25).abs() < 1e-9));
         assert!(before.since(&before).is_none());
         let quiet = Others { cpus: 0.05, stolen_cpus: 0.04, of_cpus: 2 };
         assert!(quiet.is_quiet() && !quiet.disturb());

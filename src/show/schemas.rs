@@ -7,6 +7,7 @@ use super::bench::direct_buffers::BenchDirectBuffersDocument;
 use super::bench::fork::BenchForkDocument;
 use super::bench::gc::BenchGcDocument;
 use super::bench::reflection::BenchReflectionDocument;
+use super::bench::thp::BenchThpDocument;
 use super::bench::throughput::BenchThroughputDocument;
 use super::bench::touch::BenchTouchDocument;
 use super::bench::trim::BenchTrimDocument;
@@ -58,6 +59,7 @@ documents! {
     "bench-fork": BenchForkDocument,
     "bench-gc": BenchGcDocument,
     "bench-reflection": BenchReflectionDocument,
+    "bench-thp": BenchThpDocument,
     "bench-throughput": BenchThroughputDocument,
     "bench-touch": BenchTouchDocument,
     "bench-trim": BenchTrimDocument,

@@ -12,6 +12,7 @@ pub mod machine;
 pub mod reflection;
 mod rounds;
 mod saved;
+pub mod thp;
 pub mod throughput;
 pub mod touch;
 pub mod trim;
@@ -32,6 +33,8 @@ pub enum BenchCommand {
     Throughput(throughput::Args),
     /// Pauses and concurrent time by page size and number of GC threads
     Gc(gc::Args),
+    /// A build server whose JVMs wait for huge pages, by the kernel's policy
+    Thp(thp::Args),
     /// The account of a server and of a batch program over time
     Account(account::Args),
 }
@@ -45,6 +48,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Trim(args) => trim::run(args),
         BenchCommand::Throughput(args) => throughput::run(args),
         BenchCommand::Gc(args) => gc::run(args),
+        BenchCommand::Thp(args) => thp::run(args),
         BenchCommand::Account(args) => account::run(args),
     }
 }

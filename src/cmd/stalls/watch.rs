@@ -2,19 +2,18 @@
 //! named, and the counters at its ends.
 
 use super::Asked;
+use super::trace::Trace;
 use crate::act::signals::{Waiting, Woken};
-use crate::act::tracing::{Tracing, Wanted};
+use crate::act::tracing::Wanted;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::Failure;
 use crate::measure::kinds::Kinds;
 use crate::measure::stalls::host::HostLook;
 use crate::measure::stalls::interval::Interval;
-use crate::measure::stalls::pairs::Pairs;
 use crate::measure::stalls::table::{self, By, View, Whole};
 use crate::measure::stalls::who::{CpuLook, Processes};
 use crate::measure::stalls::{Delayed, Report};
 use crate::os::cpu_time::Daemon;
-use crate::os::machine::base_page;
 use crate::os::namespaces::Namespaces;
 use crate::os::process::Process;
 use crate::os::taskstats::{Delays, Of, Taskstats};
@@ -28,12 +27,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How often the trace is read.
 const READ_EVERY: Duration = Duration::from_millis(200);
-
-/// A trace that runs, and what came of it so far.
-struct Trace {
-    tracing: Tracing,
-    pairs: Pairs,
-}
 
 pub struct Watch<'a> {
     target: Option<&'a Process>,
@@ -68,7 +61,6 @@ impl<'a> Watch<'a> {
     ) -> Watch<'a> {
         let is_first_pid = Namespaces::ours().is_first_pid;
         let mut gaps = Vec::new();
-        let huge_order = (huge_bytes / base_page()).max(1).ilog2();
         let trace = match &wanted {
             None => Err(Gap::new("tracepoints", Why::NotRead).hint("not asked for: --no-trace")),
             Some(_) if target.is_some() && !is_first_pid => {
@@ -76,7 +68,7 @@ impl<'a> Watch<'a> {
                     "the kernel numbers threads as the host does, and this is a pid namespace of a container: run it on the host",
                 ))
             }
-            Some(wanted) => begin(wanted, &daemons, huge_order, &mut gaps),
+            Some(wanted) => Trace::begin(wanted, &daemons, huge_bytes, &mut gaps),
         };
         let taskstats = match &trace {
             Ok(_) => Err(Gap::new("delays of processes", Why::NotRead).hint("not needed: all is traced")),
@@ -267,20 +259,4 @@ impl<'a> Watch<'a> {
         out.flush()?;
         Ok(())
     }
-}
-
-/// The first reading is thrown away: it says from when on all is read.
-fn begin(
-    wanted: &Wanted,
-    daemons: &BTreeMap<i32, Daemon>,
-    huge_order: u32,
-    gaps: &mut Vec<Gap>,
-) -> Known<Trace> {
-    let mut tracing = Tracing::start(wanted)?;
-    let from_ns = tracing.read()?.until_ns;
-    gaps.extend(tracing.gaps().iter().cloned());
-    let fault_times = tracing.fault_times();
-    gaps.extend(fault_times.as_ref().err().cloned());
-    let pairs = Pairs::new(from_ns, daemons.clone(), huge_order, fault_times.is_ok());
-    Ok(Trace { tracing, pairs })
 }

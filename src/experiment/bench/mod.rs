@@ -11,6 +11,7 @@ pub mod http_load;
 pub mod reflection;
 pub mod rounds;
 pub mod spread;
+pub mod thp;
 pub mod throughput;
 pub mod touch;
 pub mod trials;

@@ -7,6 +7,7 @@ pub mod figures;
 pub mod fork;
 pub mod gc;
 pub mod reflection;
+pub mod thp;
 pub mod throughput;
 pub mod touch;
 mod trials;

@@ -5,7 +5,7 @@ mod raw_trace;
 mod scene;
 mod stalls;
 
-use crate::common::{fragments::Fragments, host::Host, is_root, java, skip};
+use crate::common::{fragments::Fragments, host::Host, host::THP, is_root, java, marusa, skip, text};
 use raw_trace::{Waits, sums};
 use scene::{Figures, HARM, Policy, REMEDY, Work, measure, work};
 
@@ -89,4 +89,51 @@ fn stalls_agrees_with_the_kernels_text_and_the_remedy_makes_it_fall() {
     let left = healed.direct_ms();
     assert!(left.0 <= ours * LEFT_MAX && left.1 <= oracle * LEFT_MAX, "{left:?} of {ours}, {oracle}");
     assert!(fragments.are_there(), "memory became short");
+}
+
+#[test]
+fn bench_thp_sees_the_wait_and_restores_the_host() {
+    let Some(work) = may_run() else { return };
+    let _host = Host::lock();
+    let home = work.java.parent().and_then(std::path::Path::parent).expect("bin/java").display().to_string();
+    let state = tempfile::tempdir().expect("a directory");
+    let words =
+        || ["enabled", "defrag"].map(|file| std::fs::read_to_string(format!("{THP}/{file}")).expect("THP"));
+    let before = words();
+    let output = marusa(&[
+        "bench",
+        "thp",
+        "--json",
+        "--jdk",
+        &home,
+        "--steps",
+        "4",
+        "--rounds",
+        "1",
+        "--policies",
+        "always,never",
+        "--quiet-wait",
+        "0s",
+        "--state",
+        &state.path().display().to_string(),
+    ]);
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(words(), before);
+    let [always, never] = [&found["arms"][0], &found["arms"][1]];
+    assert_eq!((always["counted"].as_u64(), never["counted"].as_u64()), (Some(1), Some(1)), "{found}");
+    let number = |arm: &serde_json::Value, key: &str| {
+        let value = &arm[key];
+        value.as_f64().or_else(|| value["mean"].as_f64()).unwrap_or_else(|| panic!("{key}: {found}"))
+    };
+    assert!(number(always, "huge_faults") > 100.0 && number(never, "huge_faults") == 0.0, "{found}");
+    assert!(number(always, "waited_ms_per_step") > number(never, "waited_ms_per_step"), "{found}");
+    assert!((0.0..1.0).contains(&number(always, "kernel_share")), "{found}");
+    for trial in found["trials"].as_array().expect("trials") {
+        let made = &trial["fragments"];
+        let blocks = made["free"]["huge_blocks"].as_u64().expect("blocks");
+        // Of 2.5 GiB, a twentieth at most.
+        assert!(blocks < 64 && made["free"]["bytes"].as_u64().expect("bytes") > 1 << 30, "{made}");
+        assert_eq!(trial["steps"].as_u64(), Some(4));
+    }
 }

@@ -126,6 +126,7 @@ fn step(work: &Work) -> Step {
     let started = Instant::now();
     let mut command = Command::new(&work.java);
     command.args(&work.options).arg("-cp").arg(root().join("java/build-out")).args(&work.program);
+    command.current_dir(env!("CARGO_TARGET_TMPDIR"));
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = ends_with_us(command).spawn().expect("java starts");
     let pid = child.id() as i32;
@@ -166,8 +167,6 @@ fn wait(pid: i32, until: Instant) -> libc::rusage {
 /// Builds of JDK 17 with the collector that it chooses, four at once.
 pub fn work(java: PathBuf, count: usize) -> Work {
     let words = |text: &str| text.split_whitespace().map(str::to_string).collect();
-    let directory = format!("dir={}", env!("CARGO_TARGET_TMPDIR"));
-    let mut program: Vec<String> = words("marusa.BuildServer units=60 threads=2 retain=200m");
-    program.push(directory);
+    let program = words("bench.BuildServer units=60 threads=2 retain=200");
     Work { java, options: words("-Xmx512m -XX:+UseG1GC"), program, count, at_once: 4 }
 }

@@ -1,4 +1,4 @@
-package marusa;
+package bench;
 
 import java.io.ByteArrayOutputStream;
 import java.io.File;
@@ -22,11 +22,12 @@ import java.util.zip.DeflaterOutputStream;
  * depends on nothing but its options, so how long it takes is a figure.
  *
  * <pre>
- * units=200        files that are compiled
+ * units=60         files that are compiled
  * threads=2        that compile
- * retain=200m      trees that are kept, about; the oldest go first
- * dir=...          where the files lie in the meantime, else the temp directory; each is removed again
+ * retain=200       MiB of trees that are kept, about; the oldest go first
  * </pre>
+ *
+ * The files lie in a directory of its own below the current one, and are removed again.
  *
  * Prints {@code DONE sum=... units=...}; the sum is the same in each run with the same options.
  */
@@ -35,26 +36,27 @@ public final class BuildServer {
     /** The size of one tree, by jol on a 64-bit JVM with compressed pointers: 14 words a line, each a node and a string. */
     private static final long TREE_BYTES = LINES * 14L * 96;
 
-    private final Options options;
+    private final int units;
+    private final long retainBytes;
     private final File directory;
     private final AtomicInteger next = new AtomicInteger();
     private final AtomicLong sum = new AtomicLong();
     private final ArrayDeque<Node> trees = new ArrayDeque<>();
 
-    private BuildServer(Options options) throws IOException {
-        this.options = options;
-        this.directory = new File(options.text("dir", System.getProperty("java.io.tmpdir")), "build-" + Options.pid());
+    private BuildServer(int units, long retainBytes) throws IOException {
+        this.units = units;
+        this.retainBytes = retainBytes;
+        this.directory = Files.createTempDirectory(new File("").getAbsoluteFile().toPath(), "build-").toFile();
     }
 
-    public static void main(String[] arguments) throws Exception {
-        Options options = new Options(arguments, "units", "threads", "retain", "dir");
-        new BuildServer(options).build();
+    public static void main(String[] args) throws Exception {
+        long retainBytes = (long) (LiveSet.option(args, "retain", 200) * (1 << 20));
+        new BuildServer((int) LiveSet.option(args, "units", 60), retainBytes).build((int) LiveSet.option(args, "threads", 2));
     }
 
-    private void build() throws Exception {
-        Files.createDirectories(directory.toPath());
+    private void build(int count) throws Exception {
         List<Thread> threads = new ArrayList<>();
-        for (int i = 0; i < Math.max(1, options.number("threads")); i++) {
+        for (int i = 0; i < Math.max(1, count); i++) {
             Thread thread = new Thread(this::compileAll, "build-" + i);
             thread.start();
             threads.add(thread);
@@ -63,12 +65,12 @@ public final class BuildServer {
             thread.join();
         }
         Files.delete(directory.toPath());
-        System.out.println("DONE sum=" + sum.get() + " units=" + options.number("units"));
+        System.out.println("DONE sum=" + sum.get() + " units=" + units);
     }
 
     private void compileAll() {
         try {
-            for (int unit = next.getAndIncrement(); unit < options.number("units"); unit = next.getAndIncrement()) {
+            for (int unit = next.getAndIncrement(); unit < units; unit = next.getAndIncrement()) {
                 sum.addAndGet(compile(unit));
             }
         } catch (IOException e) {
@@ -95,7 +97,7 @@ public final class BuildServer {
 
     private synchronized void keep(Node tree) {
         trees.add(tree);
-        while (trees.size() * TREE_BYTES > Math.max(TREE_BYTES, options.bytes("retain"))) {
+        while (trees.size() * TREE_BYTES > Math.max(TREE_BYTES, retainBytes)) {
             trees.remove();
         }
     }

@@ -1,0 +1,92 @@
+//! The process that holds memory so that what is free lies in small pieces. First it takes what is too much as whole blocks, which is
+//! fast and stays as it is; then all the rest page by page, of which it gives pages back by chance. Blocks that come free later
+//! (a JVM ended) are broken up, and as many pages as that took are given back elsewhere.
+
+use super::slots::Slots;
+use super::{FreeMemory, HELD_BYTES_MIN, LEFT_BYTES_MIN, Made, available_bytes, meminfo};
+use crate::base::{Bytes, Gap, Known, Why};
+use crate::os::process::gap;
+use crate::os::terminal::stdout;
+use std::io::Write;
+use std::time::Duration;
+
+/// Whole blocks that are left alone: some lie where memory that can be moved may not go.
+const SPARE_BLOCKS: u64 = 32;
+const PAUSE: Duration = Duration::from_millis(10);
+/// Before it is said to be made: the kernel frees pages of files for a while after memory was short, in whole blocks too.
+const ROUNDS_MAX: usize = 1000;
+/// Below it the kernel takes pages of files away.
+const NOTHING_FREE_BYTES: Bytes = 512 << 20;
+/// Less available than this ends it.
+const SHORT_BYTES: Bytes = 512 << 20;
+
+/// Makes it, prints what was made, and holds it until memory becomes short.
+pub fn hold(leave: Bytes) -> Known<()> {
+    be_harmless()?;
+    let free_before = FreeMemory::now();
+    let total = meminfo().ok_or_else(short)?.total_bytes;
+    let mut ballast = Slots::reserve(total)?;
+    let most_held = leave.max(HELD_BYTES_MIN);
+    while available_bytes().ok_or_else(short)? > leave + most_held + LEFT_BYTES_MIN && ballast.take_whole() {}
+    let mut slots = Slots::reserve(total)?;
+    while is_left(&slots, most_held)? && slots.fill() {}
+    let free = meminfo().ok_or_else(short)?.free_bytes;
+    let held = slots.held_bytes().saturating_sub(leave.saturating_sub(free));
+    slots.give_back(held);
+    for _ in 0..ROUNDS_MAX {
+        if whole_blocks() <= SPARE_BLOCKS {
+            break;
+        }
+        break_up(&mut slots, held);
+        std::thread::sleep(PAUSE);
+    }
+    let held_bytes = slots.held_bytes() + ballast.held_bytes();
+    let made = Made { held_bytes, free: FreeMemory::now(), free_before };
+    let line = serde_json::to_string(&made).map_err(|error| failed(&error.into()))?;
+    let mut out = stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| failed(&error))?;
+    loop {
+        std::thread::sleep(PAUSE);
+        break_up(&mut slots, held);
+        if available_bytes().ok_or_else(short)? < SHORT_BYTES {
+            return Err(short());
+        }
+    }
+}
+
+/// The first that the kernel kills for memory, and gone with its parent.
+fn be_harmless() -> Known<()> {
+    let opened = std::fs::File::options().write(true).open("/proc/self/oom_score_adj");
+    opened.and_then(|mut file| file.write_all(b"1000")).map_err(|error| failed(&error))?;
+    let ends = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    ends.map_err(|error| failed(&error.into()))
+}
+
+fn is_left(slots: &Slots, most_held: Bytes) -> Known<bool> {
+    let memory = meminfo().ok_or_else(short)?;
+    let available = memory.available_bytes.ok_or_else(short)?;
+    Ok(available > LEFT_BYTES_MIN
+        && (memory.free_bytes > NOTHING_FREE_BYTES || slots.held_bytes() < most_held))
+}
+
+/// More than the ones that are left alone.
+fn whole_blocks() -> u64 {
+    FreeMemory::now().map_or(0, |free| free.huge_blocks).saturating_sub(SPARE_BLOCKS)
+}
+
+fn break_up(slots: &mut Slots, held: Bytes) {
+    for _ in 0..whole_blocks() {
+        if !slots.take_block() {
+            return;
+        }
+        slots.give_back(held);
+    }
+}
+
+fn failed(error: &std::io::Error) -> Gap {
+    gap("memory to hold", error)
+}
+
+fn short() -> Gap {
+    Gap::new("memory to hold", Why::Failed).hint("memory became short")
+}

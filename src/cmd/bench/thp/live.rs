@@ -1,0 +1,284 @@
+//! One trial on the real machine: free memory as the arm has it, the policy through the one door, the steps, and what the kernel's
+//! trace and counters say of them.
+
+use super::bystander::Bystander;
+use crate::act::fragments::{Fragments, FreeMemory};
+use crate::act::programs::Programs;
+use crate::act::signals;
+use crate::act::tracing::Wanted;
+use crate::act::trial::{self, Ended, Start, Turn};
+use crate::base::{Gap, Known, Why};
+use crate::cmd::bench::jdk::Jdk;
+use crate::cmd::stalls::trace::Trace;
+use crate::experiment::arm_pages::{self, ArmError};
+use crate::experiment::bench::thp::{Arm, Figures, Memory, Policy, Settings, Stalls, Trial};
+use crate::experiment::bench::trials::{Arm as _, Planned};
+use crate::measure::stalls::host::HostLook;
+use crate::measure::stalls::interval::Interval;
+use crate::os::busy::Busy;
+use crate::os::cpu_time::{self, Daemon};
+use crate::os::host_pages::HostPages;
+use crate::os::machine::huge_page;
+use crate::os::process::Process;
+use crate::os::thp::{DIRECTORY, Thp};
+use crate::pages::subject::size;
+use crate::pages::{Change, Step};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Files that a step compiles, trees of them that it keeps in memory, and threads that compile.
+const WORK: [&str; 3] = ["units=60", "retain=200", "threads=2"];
+const STEP_MAX: Duration = Duration::from_secs(300);
+/// How often the trace is read, and how often a step is looked at.
+const READ_EVERY: Duration = Duration::from_millis(200);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+pub struct Live<'a> {
+    pub jdk: &'a Jdk,
+    pub programs: &'a Programs,
+    pub state: PathBuf,
+    pub settings: &'a Settings,
+    /// From one trial to the next.
+    pub fragments: Option<Fragments>,
+}
+
+impl Live<'_> {
+    pub fn planned(&self, arm: &Arm) -> Planned<Arm> {
+        let arm = arm.clone();
+        match steps(arm.policy) {
+            Ok(steps) => {
+                let steps = steps.into_iter().map(|step| step.what).collect();
+                Planned { arm, options: self.options(), steps, why_not: None }
+            }
+            Err(error) => Planned::impossible(arm, error.to_string()),
+        }
+    }
+
+    fn options(&self) -> Vec<String> {
+        let heap = format!("-Xmx{}", size(self.settings.heap_bytes));
+        [heap, "-XX:+UseG1GC".to_string(), "bench.BuildServer".to_string()]
+            .into_iter()
+            .chain(WORK.map(String::from))
+            .collect()
+    }
+
+    fn job(&self) -> Job {
+        let directory = self.programs.directory().to_path_buf();
+        let first =
+            [self.jdk.java().display().to_string(), "-cp".to_string(), directory.display().to_string()];
+        Job {
+            command: first.into_iter().chain(self.options()).collect(),
+            directory,
+            steps: self.settings.steps,
+        }
+    }
+
+    /// One that cannot be made is a trial that does not count.
+    pub fn trial(&mut self, round: usize, arm: &Arm) -> Trial {
+        let mut trial = Trial::of(round, arm.clone());
+        let prepared = self.memory(arm.memory).map_err(|gap| gap.to_string()).and_then(|()| {
+            let steps = steps(arm.policy).map_err(|error| error.to_string())?;
+            let name = format!("bench thp {}", arm.name());
+            arm_pages::prepare(steps, &self.state, &name).map_err(|error| error.to_string())
+        });
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(why) => {
+                trial.discount(why);
+                return trial;
+            }
+        };
+        self.run(&mut trial);
+        if let Err(error) = prepared.undo() {
+            trial.gaps.push(Gap::new("the host as it was", Why::Denied).hint(error.to_string()));
+        }
+        trial
+    }
+
+    /// Made anew where it was lost.
+    fn memory(&mut self, memory: Memory) -> Known<()> {
+        let is_there = self.fragments.as_mut().is_some_and(Fragments::are_there);
+        match memory {
+            Memory::AsIs => self.fragments = None,
+            Memory::Pieces if is_there => {}
+            Memory::Pieces => {
+                self.fragments = None;
+                self.fragments = Some(Fragments::make(self.settings.free_bytes)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, trial: &mut Trial) {
+        let daemons = cpu_time::daemons();
+        let wanted = Wanted { no_allocations: true, ..Wanted::default() };
+        // It forks, so before there are threads.
+        let mut trace = Trace::begin(&wanted, &daemons, huge_page(), &mut trial.gaps);
+        let (host, busy) = (HostLook::take(None, &daemons), Busy::now());
+        let figures = &mut trial.figures;
+        figures.fragments = self.fragments.as_ref().map(|fragments| fragments.made);
+        figures.free = FreeMemory::now();
+        let bystander = Bystander::start();
+        let started = Instant::now();
+        let done = Steps::run(&self.job(), trial.arm.builds, || {
+            if let Ok(trace) = &mut trace {
+                // What cannot be read from here on is a gap at the end.
+                let _ = trace.read();
+            }
+        });
+        figures.wall_seconds = Some(started.elapsed().as_secs_f64());
+        figures.bystander_late_ms = bystander.map(Bystander::end).ok();
+        let shares = busy.and_then(|before| Ok(Busy::now()?.kernel_share_since(&before)));
+        figures.host_kernel_share = shares.ok().flatten();
+        let grown = HostLook::take(None, &daemons).since(&host);
+        let of = |daemon| grown.daemons.as_ref().ok().and_then(|all| all.get(&daemon)).copied();
+        (figures.khugepaged_ms, figures.kcompactd_ms) = (of(Daemon::Khugepaged), of(Daemon::Kcompactd));
+        figures.huge_faults = grown.grown("thp_fault_alloc");
+        figures.huge_fallbacks = grown.grown("thp_fault_fallback");
+        figures.compact_stalls = grown.grown("compact_stall");
+        match trace.and_then(|mut trace| trace.read().map(|()| trace.pairs.turn())) {
+            Ok(interval) => figures.stalls = Some(stalls(&interval, &done.pids)),
+            Err(gap) => trial.gaps.push(gap),
+        }
+        done.count_into(trial);
+        if self.fragments.as_mut().is_some_and(|fragments| !fragments.are_there()) {
+            trial.discount("memory became short, and what was held was given back");
+        }
+    }
+}
+
+/// Words that differ from the ones that the host has.
+fn steps(policy: Policy) -> Result<Vec<Step>, ArmError> {
+    let me = Process::own().map_err(|error| ArmError::NoPlan(format!("/proc/self: {error}")))?;
+    let thp = HostPages::read(&me).thp;
+    let thp = thp.ok_or_else(|| ArmError::NoPlan("this kernel has no transparent huge pages".to_string()))?;
+    let (enabled, defrag) = policy.words();
+    let size = format!("hugepages-{}kB/enabled", thp.pmd_bytes >> 10);
+    let own = thp.sizes.iter().find(|one| one.bytes == thp.pmd_bytes).and_then(|one| one.enabled.clone());
+    let Thp { enabled: now, defrag: defrag_now, .. } = thp;
+    let wanted = [
+        ("enabled".to_string(), Some(now), enabled),
+        ("defrag".to_string(), defrag_now, defrag),
+        (size, own, "inherit"),
+    ];
+    let step = |(file, now, word): (String, Option<String>, &str)| {
+        (now.as_deref()? != word).then(|| Step {
+            what: format!("transparent_hugepage/{file}: {word}"),
+            why: format!("the policy {}", policy.name()),
+            risk: Some("all programs get their huge pages by it until then".to_string()),
+            change: Change::Choose { file: format!("{DIRECTORY}/{file}"), word: word.to_string() },
+        })
+    };
+    Ok(wanted.into_iter().filter_map(step).collect())
+}
+
+/// Of threads of these processes, and of ones that ended before they were named.
+fn stalls(interval: &Interval, pids: &BTreeSet<i32>) -> Stalls {
+    let is_ours =
+        |tid: &i32| interval.seen.get(tid).is_none_or(|seen| seen.pid.is_none_or(|pid| pids.contains(&pid)));
+    let found = interval.stalls.iter().filter(|(key, _)| key.stall.is_wait() && is_ours(&key.tid));
+    let mut stalls = Stalls { lost_events: interval.missing.lost, ..Stalls::default() };
+    for (_, figures) in found {
+        stalls.waited_ms += figures.ns as f64 / 1e6;
+        stalls.count += figures.count;
+        stalls.longest_ms = stalls.longest_ms.max(figures.worst_ns as f64 / 1e6);
+    }
+    stalls
+}
+
+/// What each step runs, and how many there are.
+struct Job {
+    command: Vec<String>,
+    directory: PathBuf,
+    steps: usize,
+}
+
+/// What came of all steps.
+#[derive(Default)]
+struct Steps {
+    ended: Vec<Ended>,
+    pids: BTreeSet<i32>,
+    /// What they printed: each step does the same work.
+    said: BTreeSet<String>,
+    why_not: Option<String>,
+}
+
+impl Steps {
+    /// `builds` at once; `every_so_often` runs in this thread.
+    fn run(job: &Job, builds: usize, mut every_so_often: impl FnMut()) -> Steps {
+        let (next, stop, steps) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(Steps::default()));
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..builds)
+                .map(|_| {
+                    scope.spawn(|| {
+                        while !stop.load(Ordering::Relaxed) {
+                            let number = next.fetch_add(1, Ordering::Relaxed);
+                            if number >= job.steps {
+                                break;
+                            }
+                            let one = step(job, number, &stop);
+                            let mut steps = steps.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                            stop.fetch_or(!steps.add(one), Ordering::Relaxed);
+                        }
+                    })
+                })
+                .collect();
+            while workers.iter().any(|worker| !worker.is_finished()) {
+                std::thread::sleep(READ_EVERY);
+                every_so_often();
+                stop.fetch_or(signals::pending(), Ordering::Relaxed);
+            }
+        });
+        steps.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Whether the next one makes sense.
+    fn add(&mut self, step: Result<(i32, Ended, String), String>) -> bool {
+        match step {
+            Ok((pid, ended, said)) => {
+                let failed = (!ended.is_good()).then(|| format!("a step failed: {}", ended.words()));
+                self.why_not = self.why_not.take().or(failed);
+                self.pids.insert(pid);
+                self.said.insert(said);
+                self.ended.push(ended);
+            }
+            Err(why) => self.why_not = Some(why),
+        }
+        self.why_not.is_none()
+    }
+
+    fn count_into(self, trial: &mut Trial) {
+        let figures: &mut Figures = &mut trial.figures;
+        figures.steps = self.ended.len();
+        let sum = |of: fn(&Ended) -> f64| Some(self.ended.iter().map(of).sum());
+        (figures.user_seconds, figures.system_seconds) =
+            (sum(|ended| ended.user_seconds), sum(|ended| ended.system_seconds));
+        figures.longest_step_seconds = self.ended.iter().map(|ended| ended.wall_seconds).reduce(f64::max);
+        let differ =
+            (self.said.len() > 1).then(|| format!("the steps printed different sums: {:?}", self.said));
+        if let Some(why) = self.why_not.or(differ) {
+            trial.discount(why);
+        }
+    }
+}
+
+fn step(job: &Job, number: usize, stop: &AtomicBool) -> Result<(i32, Ended, String), String> {
+    let output = job.directory.join(format!("step-{number}.out"));
+    let directory = Some(job.directory.clone());
+    let of = Start::new(job.command.clone(), output.clone(), output.clone(), STEP_MAX);
+    let start = Start { directory, ..of };
+    let mut running = trial::start(&start).map_err(|error| error.to_string())?;
+    let pid = running.pid();
+    while running.until(Instant::now() + LOOK_EVERY) == Turn::Time {
+        if stop.load(Ordering::Relaxed) {
+            running.interrupted();
+            break;
+        }
+    }
+    let ended = running.end();
+    let said = std::fs::read_to_string(&output).unwrap_or_default().trim().to_string();
+    Ok((pid, ended, said))
+}
