@@ -7,6 +7,7 @@ use super::{FreeMemory, HELD_BYTES_MIN, LEFT_BYTES_MIN, Made, available_bytes, m
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::os::process::gap;
 use crate::os::terminal::stdout;
+use rustix::fs::{Mode, OFlags};
 use std::io::Write;
 use std::time::Duration;
 
@@ -56,10 +57,13 @@ pub fn hold(leave: Bytes) -> Known<()> {
 
 /// The first that the kernel kills for memory, and gone with its parent.
 fn be_harmless() -> Known<()> {
-    let opened = std::fs::File::options().write(true).open("/proc/self/oom_score_adj");
-    opened.and_then(|mut file| file.write_all(b"1000")).map_err(|error| failed(&error))?;
-    let ends = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    ends.map_err(|error| failed(&error.into()))
+    let harmless = || {
+        let score =
+            rustix::fs::open("/proc/self/oom_score_adj", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        rustix::io::write(&score, b"1000")?;
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+    };
+    harmless().map_err(|error: rustix::io::Errno| failed(&error.into()))
 }
 
 fn is_left(slots: &Slots, most_held: Bytes) -> Known<bool> {

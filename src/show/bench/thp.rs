@@ -94,9 +94,9 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
     table.write(out)?;
     lines(
         out,
-        "kernel: its part of the JVMs' CPU time; of host: of the time of all CPUs. waited: for memory, all threads of a JVM together, \
-         by the kernel's trace; longest: the longest single wait. step: the JVM that took longest. bystander: how late a thread was \
-         at worst that wakes every 10 ms.",
+        "kernel: its part of the JVMs' CPU time; of host: of the time of all CPUs. waited: for memory, all threads of a JVM \
+         together, by the kernel's trace; longest: the longest single wait. step: the JVM that took longest. bystander: how late a \
+         thread was at worst that wakes every 10 ms.",
         0,
     )
 }
