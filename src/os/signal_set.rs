@@ -18,12 +18,12 @@ impl SignalSet {
         SignalSet(set)
     }
 
-    /// Those that libc lets a program block.
+    /// The ones that libc lets a program block.
     pub fn all() -> SignalSet {
         SignalSet::of(1..=64)
     }
 
-    /// Those that wait for this process or this thread, which blocks them.
+    /// The ones that wait for this process or this thread, which blocks them.
     pub fn pending() -> SignalSet {
         let mut set = SignalSet::of([]);
         // SAFETY: the set outlives the call.
