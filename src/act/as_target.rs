@@ -6,11 +6,14 @@
 //! Only the effective ids change, which file access and the check of a signal go by (credentials(7)): the real and saved ids stay
 //! ours, so that this user can neither signal nor trace the thread in the meantime (kill(2), ptrace(2)).
 
-use crate::os::place::{Facts, facts_at, facts_of};
+use crate::os::place::{Facts, facts_at, facts_of, open_at};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::process::{Gid, Uid, getegid, geteuid};
+use rustix::thread::{self, CapabilitySet};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 
 /// The effective user and group of the target, as our user namespace names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +24,7 @@ pub struct User {
 
 impl User {
     pub fn own() -> User {
-        // SAFETY: these calls take nothing and cannot fail.
-        unsafe { User { uid: libc::geteuid(), gid: libc::getegid() } }
+        User { uid: geteuid().as_raw(), gid: getegid().as_raw() }
     }
 
     /// Does `work` as this user, without capabilities or supplementary groups.
@@ -43,17 +45,12 @@ impl User {
 
     /// For the calling thread alone.
     fn take(self) -> io::Result<()> {
-        const KEEP: libc::c_long = -1;
         let ours = User::own();
-        let no_groups = std::ptr::null::<libc::gid_t>();
-        // SAFETY: an empty list may be null.
-        let groups = done(unsafe { libc::syscall(libc::SYS_setgroups, 0, no_groups) });
+        let groups = thread::set_thread_groups(&[]);
         if ours != self {
             groups?;
-            // SAFETY: system calls with three numbers each, which change nothing but this thread's credentials.
-            done(unsafe { libc::syscall(libc::SYS_setresgid, KEEP, libc::c_long::from(self.gid), KEEP) })?;
-            // SAFETY: as above.
-            done(unsafe { libc::syscall(libc::SYS_setresuid, KEEP, libc::c_long::from(self.uid), KEEP) })?;
+            thread::set_thread_res_gid(None::<Gid>, Gid::from_raw(self.gid), None::<Gid>)?;
+            thread::set_thread_res_uid(None::<Uid>, Uid::from_raw(self.uid), None::<Uid>)?;
         }
         drop_capabilities()
     }
@@ -62,16 +59,9 @@ impl User {
 /// Root of a container has fewer capabilities than root of the host, and a program may have some without being root: none is
 /// effective in this thread from here on.
 fn drop_capabilities() -> io::Result<()> {
-    /// _LINUX_CAPABILITY_VERSION_3 (include/uapi/linux/capability.h).
-    const VERSION_3: u32 = 0x2008_0522;
-    let header = [VERSION_3, 0];
-    // Effective, permitted and inheritable, for capabilities 0 to 31 and from 32 on.
-    let mut sets = [0_u32; 6];
-    // SAFETY: the header has two words and the sets have six, as version 3 asks for, and both outlive the call.
-    done(unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) })?;
-    (sets[0], sets[3]) = (0, 0);
-    // SAFETY: as above.
-    done(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) })
+    let mut sets = thread::capabilities(None)?;
+    sets.effective = CapabilitySet::empty();
+    Ok(thread::set_capabilities(None, sets)?)
 }
 
 fn in_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
@@ -80,31 +70,11 @@ fn in_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Resu
     })
 }
 
-fn done(result: libc::c_long) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// A directory of the target, as the target itself would resolve its path: a link in it may be a trap.
 pub fn directory(root: &File, name: &CStr) -> io::Result<OwnedFd> {
-    // SAFETY: `open_how` is three numbers, for which 0 is a valid value.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) as u64;
-    how.resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS;
-    // SAFETY: the directory is open; `name` and `how` outlive the call, and the size is that of `how`.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            root.as_raw_fd(),
-            name.as_ptr(),
-            &how as *const libc::open_how,
-            size_of::<libc::open_how>(),
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(root, name, flags, Mode::empty(), resolve)?)
 }
 
 /// Whether a file of this user belongs here: in a directory of its own, or in one that is made for all users' files. Anything else
@@ -141,7 +111,7 @@ impl OwnFile {
         let name = CString::new(name)?;
         let file = user.does(|| {
             check_directory(&facts_of(&directory)?, user)?;
-            create_new(&directory, &name)
+            open_at(&directory, &name, libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY, 0o600)
         })?;
         let facts = facts_of(&file)?;
         Ok((file, OwnFile { directory, name, device: facts.device, inode: facts.inode, user }))
@@ -151,8 +121,7 @@ impl OwnFile {
         self.user.does(|| {
             let facts = facts_at(&self.directory, &self.name)?;
             if (facts.device, facts.inode) == (self.device, self.inode) {
-                // SAFETY: the directory is open, and the name is a NUL-terminated string that outlives the call.
-                unsafe { libc::unlinkat(self.directory.as_raw_fd(), self.name.as_ptr(), 0) };
+                let _ = rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty());
             }
             Ok(())
         })
@@ -164,17 +133,6 @@ impl Drop for OwnFile {
         // A file that the target itself took away is gone.
         let _ = self.remove();
     }
-}
-
-fn create_new(directory: &OwnedFd, name: &CStr) -> io::Result<File> {
-    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_WRONLY;
-    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags, 0o600) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 #[cfg(test)]

@@ -70,8 +70,7 @@ pub fn flags(home: &Path, options: &[String]) -> Result<Answer, AskError> {
         command.env_remove(name);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    // SAFETY: between fork and exec only async-signal-safe calls are made.
-    unsafe { command.pre_exec(trial::in_the_child) };
+    trial::ends_with_us(&mut command);
     let mut child = command.spawn().map_err(|error| AskError::NotRun { java: java.clone(), error })?;
     let (out, err) = (drained(child.stdout.take()), drained(child.stderr.take()));
     let end = Instant::now() + Duration::from_secs(FLAGS_TEXT_SECONDS_MAX);
@@ -83,7 +82,7 @@ pub fn flags(home: &Path, options: &[String]) -> Result<Answer, AskError> {
     };
     let status = status.map_err(|error| AskError::NotRun { java: java.clone(), error })?;
     let Some(((flags, said), status)) = texts.zip(status) else {
-        end_group(&mut child);
+        trial::end(&mut child);
         return Err(match signals::pending() {
             true => AskError::Interrupted { java },
             false => AskError::TooSlow { java },
@@ -128,12 +127,6 @@ fn drained(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver
-}
-
-fn end_group(child: &mut Child) {
-    // SAFETY: kill has no memory effects; the group is that of our child, which is not waited for yet.
-    unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
-    let _ = child.wait();
 }
 
 /// The lines in which a JVM says why, without what it always says after them.

@@ -46,8 +46,7 @@ pub fn number(command: &str, limit: Duration) -> Known<f64> {
 fn start(command: &str) -> io::Result<Child> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
-    // SAFETY: between fork and exec only async-signal-safe calls are made.
-    unsafe { shell.pre_exec(trial::in_the_child) };
+    trial::ends_with_us(&mut shell);
     shell.spawn()
 }
 
@@ -59,9 +58,7 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<std::process::E
             return Ok(Some(status));
         }
         if started.elapsed() > limit || signals::pending() {
-            // SAFETY: a system call with two numbers; the group is that of the child, which was not waited for yet.
-            unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
-            child.wait()?;
+            trial::end(child);
             return Ok(None);
         }
         thread::sleep(LOOK);

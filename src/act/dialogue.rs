@@ -53,12 +53,11 @@ impl Dialogue {
             command.env_remove(name);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors.try_clone().map_err(gap)?);
-        // SAFETY: between fork and exec only async-signal-safe calls are made.
-        unsafe { command.pre_exec(trial::in_the_child) };
+        trial::ends_with_us(&mut command);
         let mut child = command.spawn().map_err(gap)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let Some((input, output)) = pipes else {
-            end(&mut child);
+            trial::end(&mut child);
             return Err(gap(io::Error::other("it has no pipes")));
         };
         let pid = child.id() as i32;
@@ -134,14 +133,8 @@ impl Dialogue {
 
 impl Drop for Dialogue {
     fn drop(&mut self) {
-        end(&mut self.child);
+        trial::end(&mut self.child);
     }
-}
-
-pub(super) fn end(child: &mut Child) {
-    // SAFETY: kill has no memory effects; the group is that of our child, which is not waited for yet.
-    unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
-    let _ = child.wait();
 }
 
 pub(super) fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {

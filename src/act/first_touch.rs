@@ -3,6 +3,7 @@
 
 use super::signals;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::os::cpu_time::of_this_thread;
 use crate::os::machine::{base_page, huge_page};
 use crate::os::process::{Process, gap};
 use std::io;
@@ -172,11 +173,11 @@ impl Field {
                     let (gate, work) = (&gate, &work);
                     scope.spawn(move || {
                         gate.wait();
-                        let before = own_cpu_ns();
+                        let before = of_this_thread();
                         // What is cut short by a signal is thrown away by whoever blocked it.
                         let all = share.iter().flat_map(|range| cut(*range));
                         all.take_while(|_| !signals::pending()).for_each(work);
-                        (Instant::now(), own_cpu_ns() - before)
+                        (Instant::now(), of_this_thread().saturating_sub(before))
                     })
                 })
                 .collect();
@@ -184,9 +185,9 @@ impl Field {
             let started = Instant::now();
             gate.wait();
             let mut took = Took::default();
-            for (end, cpu_ns) in ends.into_iter().filter_map(|thread| thread.join().ok()) {
+            for (end, cpu) in ends.into_iter().filter_map(|thread| thread.join().ok()) {
                 took.wall_ns = took.wall_ns.max(end.duration_since(started).as_nanos() as f64);
-                took.cpu_ns += cpu_ns;
+                took.cpu_ns += cpu.as_nanos() as f64;
             }
             took
         })
@@ -197,14 +198,6 @@ impl Field {
 fn cut(range: Range) -> impl Iterator<Item = Range> {
     let starts = (range.start.0..range.end.0).step_by(LOOK_BYTES as usize);
     starts.map(move |start| Range::sized(Addr(start), LOOK_BYTES.min(range.end.0 - start)))
-}
-
-/// The CPU time of this thread.
-fn own_cpu_ns() -> f64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure outlives the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
-    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }
 
 impl Drop for Field {

@@ -6,6 +6,8 @@
 //! is a lower bound: with more memory, what describes its pages no longer fits in the caches of the processor.
 
 use crate::base::Bytes;
+use memmap2::{Advice, MmapMut};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use std::time::Instant;
 
 /// Enough to stand out from what a fork of ours costs anyway, and over in some 100 ms in all.
@@ -16,7 +18,7 @@ const TIMES: usize = 5;
 /// Milliseconds for each GiB; `None` where it could not be measured.
 pub fn ms_per_gib() -> Option<f64> {
     let without = fastest_ms()?;
-    let memory = Memory::new()?;
+    let memory = touched()?;
     let with = fastest_ms();
     drop(memory);
     let more = (with? - without).max(0.0);
@@ -24,39 +26,11 @@ pub fn ms_per_gib() -> Option<f64> {
 }
 
 /// Private memory of which every page of 4 KiB has been written.
-struct Memory(*mut libc::c_void);
-
-impl Memory {
-    fn new() -> Option<Memory> {
-        // SAFETY: a new mapping of our own, of which every byte written lies within it.
-        unsafe {
-            let rights = libc::PROT_READ | libc::PROT_WRITE;
-            let at = libc::mmap(
-                std::ptr::null_mut(),
-                BYTES,
-                rights,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            );
-            if at == libc::MAP_FAILED {
-                return None;
-            }
-            let memory = Memory(at);
-            libc::madvise(at, BYTES, libc::MADV_NOHUGEPAGE);
-            for offset in (0..BYTES).step_by(4096) {
-                at.cast::<u8>().add(offset).write_volatile(1);
-            }
-            Some(memory)
-        }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing points into it any more.
-        unsafe { libc::munmap(self.0, BYTES) };
-    }
+fn touched() -> Option<MmapMut> {
+    let mut memory = MmapMut::map_anon(BYTES).ok()?;
+    let _ = memory.advise(Advice::NoHugePage);
+    memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    Some(memory)
 }
 
 /// Until the child is gone, and the copy with it.
@@ -72,8 +46,7 @@ fn fastest_ms() -> Option<f64> {
         if child < 0 {
             return None;
         }
-        // SAFETY: waits for our own child; its status is not used.
-        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+        let _ = waitpid(Pid::from_raw(child), WaitOptions::empty());
         Some(started.elapsed().as_secs_f64() * 1000.0)
     };
     (0..TIMES).filter_map(one).min_by(f64::total_cmp)

@@ -4,10 +4,12 @@
 use crate::os::budget::ENDING_SIGNALS as ENDING;
 use crate::os::pidfd;
 use crate::os::process::Process;
+use crate::os::signal_set::SignalSet;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// While it lives, this thread gets none of the signals that end a program; threads that it starts, neither. Several may live
@@ -20,19 +22,14 @@ pub struct Blocked {
 
 thread_local! {
     /// How many live, and the mask from before the first.
-    static BLOCKED: Cell<(usize, Option<libc::sigset_t>)> = const { Cell::new((0, None)) };
+    static BLOCKED: Cell<(usize, Option<SignalSet>)> = const { Cell::new((0, None)) };
 }
 
 impl Blocked {
     pub fn start() -> Blocked {
         let (count, mut before) = BLOCKED.get();
         if count == 0 {
-            let ending = ending();
-            // SAFETY: an all-zero set is one to write to.
-            let mut mask: libc::sigset_t = unsafe { std::mem::zeroed() };
-            // SAFETY: both sets outlive the call.
-            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &ending, &mut mask) };
-            before = Some(mask);
+            before = Some(ending().block());
         }
         BLOCKED.set((count + 1, before));
         Blocked { _stays: PhantomData }
@@ -44,23 +41,13 @@ impl Drop for Blocked {
         let (count, before) = BLOCKED.get();
         BLOCKED.set((count.saturating_sub(1), before));
         if let (1, Some(before)) = (count, before) {
-            // SAFETY: the set is the one that the kernel gave.
-            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+            before.block_only();
         }
     }
 }
 
-fn ending() -> libc::sigset_t {
-    // SAFETY: an all-zero set is one to write to.
-    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set outlives the calls, and the numbers are those of signals.
-    unsafe {
-        libc::sigemptyset(&mut set);
-        ENDING.iter().for_each(|signal| {
-            libc::sigaddset(&mut set, *signal);
-        });
-    }
-    set
+fn ending() -> SignalSet {
+    SignalSet::of(ENDING)
 }
 
 /// Whether a signal to end waits while it is blocked.
@@ -70,15 +57,11 @@ pub fn pending() -> bool {
 
 /// Waits for a signal to end that is blocked, and leaves it to whoever answers it.
 pub fn until_pending() {
-    let ending = ending();
-    // SAFETY: the set outlives the call.
-    let signals = owned(|| unsafe { libc::signalfd(-1, &ending, libc::SFD_CLOEXEC) });
+    let signals = ending().descriptor();
     while !pending() {
         match &signals {
             Ok(signals) => {
-                let mut watched = libc::pollfd { fd: signals.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-                // SAFETY: the one element outlives the call.
-                unsafe { libc::poll(&mut watched, 1, -1) };
+                let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], None);
             }
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
@@ -87,21 +70,15 @@ pub fn until_pending() {
 
 /// Ends this process at once, with the status that a shell gives one that the pending signal ended.
 pub fn exit_as_ended() {
-    // SAFETY: an all-zero set is one to write to.
-    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set outlives the calls.
-    let mut is = |signal| unsafe { libc::sigpending(&mut set) == 0 && libc::sigismember(&set, signal) == 1 };
-    let signal = ENDING.into_iter().find(|signal| is(*signal)).unwrap_or(libc::SIGTERM);
+    let pending = SignalSet::pending();
+    let signal = ENDING.into_iter().find(|signal| pending.has(*signal)).unwrap_or(libc::SIGTERM);
     // SAFETY: ends the process without running anything of it.
     unsafe { libc::_exit(128 + signal) };
 }
 
 /// Takes away what `pending` saw, by a program that ends in its own way: it would end us as soon as it is no longer blocked.
 pub fn take_pending() {
-    let ending = ending();
-    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the set and the time outlive the calls, and what the signal says of itself is not asked for.
-    while unsafe { libc::sigtimedwait(&ending, std::ptr::null_mut(), &at_once) } > 0 {}
+    while ending().take_pending() {}
 }
 
 /// Why a wait ended.
@@ -135,10 +112,7 @@ impl Waiting {
     pub fn on_child(pid: i32) -> io::Result<Waiting> {
         let blocked = Blocked::start();
         let target = pidfd::of_pid(pid)?;
-        let ending = ending();
-        // SAFETY: the set outlives the call.
-        let signals = owned(|| unsafe { libc::signalfd(-1, &ending, libc::SFD_CLOEXEC) })?;
-        Ok(Waiting { target, signals, _blocked: blocked })
+        Ok(Waiting { target, signals: ending().descriptor()?, _blocked: blocked })
     }
 
     /// Whether the target has ended; takes no signal.
@@ -153,24 +127,22 @@ impl Waiting {
     /// As `until`, but the time is over too when `bell` can be read.
     pub fn until_or(&self, deadline: Instant, bell: Option<BorrowedFd>) -> Woken {
         loop {
-            // Rounded up, so that the last turn does not spin.
-            let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
-            let milliseconds = left.as_millis().min(i32::MAX as u128) as libc::c_int;
-            let watch = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-            // poll(2): what is negative is left out.
-            let bell = bell.map_or(-1, |bell| bell.as_raw_fd());
-            let mut watched = [watch(self.target.as_raw_fd()), watch(self.signals.as_raw_fd()), watch(bell)];
-            // SAFETY: the array outlives the call, and the count is its length.
-            let ready = unsafe { libc::poll(watched.as_mut_ptr(), 3, milliseconds) };
-            match (ready, watched[1].revents, watched[0].revents) {
-                (1.., 0, 0) if watched[2].revents != 0 => return Woken::Time,
-                (1.., 0, 0) | (..0, ..) => {}
-                (1.., 0, _) => return Woken::Ended,
-                (1.., ..) => {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let watch = |file| PollFd::from_borrowed_fd(file, PollFlags::IN);
+            let target = self.target.as_fd();
+            // Without a bell, the target stands in its place, too.
+            let mut watched = [target, self.signals.as_fd(), bell.unwrap_or(target)].map(watch);
+            // A time too far for the kernel is none.
+            let woken = poll(&mut watched, Timespec::try_from(left).ok().as_ref()).is_ok();
+            let [ended, signal, rung] = watched.map(|file| woken && !file.revents().is_empty());
+            match () {
+                () if signal => {
                     self.take();
                     return Woken::Signal;
                 }
-                (0, ..) => {}
+                () if ended => return Woken::Ended,
+                () if rung => return Woken::Time,
+                () => {}
             }
             if Instant::now() >= deadline {
                 return Woken::Time;
@@ -180,44 +152,35 @@ impl Waiting {
 
     /// Takes the pending signal away: it would end us as soon as it is no longer blocked.
     fn take(&self) {
-        let mut taken = [0_u8; size_of::<libc::signalfd_siginfo>()];
-        // SAFETY: the buffer outlives the call, and the length is its size.
-        unsafe { libc::read(self.signals.as_raw_fd(), taken.as_mut_ptr().cast(), taken.len()) };
+        let _ = rustix::io::read(&self.signals, &mut [0_u8; size_of::<libc::signalfd_siginfo>()]);
     }
 }
 
-fn owned(open: impl FnOnce() -> libc::c_int) -> io::Result<OwnedFd> {
-    let fd = open();
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Runs `work` while a signal to end is pending for this thread; the signal is taken away afterwards.
 #[cfg(test)]
-pub(crate) fn with_one_pending<T>(work: impl FnOnce() -> T) -> T {
-    let _blocked = Blocked::start();
-    // To this thread alone: the other tests go on.
-    // SAFETY: the thread is this one, and the signal is blocked.
-    unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGINT) };
-    let result = work();
-    take_pending();
-    result
-}
+pub(crate) use tests::with_one_pending;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// To this thread alone: the other tests go on.
+    fn interrupt() {
+        // SAFETY: the thread is this one, and the signal is blocked.
+        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGINT) };
+    }
+
+    /// Runs `work` while a signal to end is pending for this thread; the signal is taken away afterwards.
+    pub(crate) fn with_one_pending<T>(work: impl FnOnce() -> T) -> T {
+        let _blocked = Blocked::start();
+        interrupt();
+        let result = work();
+        take_pending();
+        result
+    }
+
     fn is_blocked() -> bool {
-        // SAFETY: an all-zero set is one to write to, and it outlives the calls.
-        unsafe {
-            let mut now: libc::sigset_t = std::mem::zeroed();
-            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut now);
-            ENDING.iter().all(|signal| libc::sigismember(&now, *signal) == 1)
-        }
+        let now = SignalSet::of([]).block();
+        ENDING.iter().all(|signal| now.has(*signal))
     }
 
     #[test]
@@ -244,9 +207,7 @@ mod tests {
         child.kill().expect("killed");
         assert_eq!(waiting.until(now + Duration::from_secs(60)), Woken::Ended);
         child.wait().expect("waited for");
-        // To this thread alone: the other tests go on.
-        // SAFETY: the thread is this one, and the signal is blocked.
-        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGINT) };
+        interrupt();
         assert_eq!(waiting.until(now + Duration::from_secs(60)), Woken::Signal);
     }
 

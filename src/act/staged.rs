@@ -6,8 +6,10 @@
 //! noticed at the next sample, so that what was changed for the experiment is restored.
 
 use super::ask_jdk::OF_THE_SHELL;
-use super::dialogue::{end, jvm_below, lines_of};
-use super::signals;
+use super::dialogue::{jvm_below, lines_of};
+use super::{signals, trial};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{getpid, getppid};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -82,7 +84,7 @@ impl Staged {
         ends_with_us(&mut command, launch.group.as_deref()).map_err(failed)?;
         let mut child = command.spawn().map_err(failed)?;
         let Some((input, output)) = child.stdin.take().zip(child.stdout.take()) else {
-            end(&mut child);
+            trial::end(&mut child);
             return Err(failed(io::Error::other("it has no pipes")));
         };
         Ok(Staged { child, input, lines: lines_of(output), errors, what: what.to_string() })
@@ -144,7 +146,7 @@ impl Staged {
                 Ok(line) => lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => return (lines, true),
                 Err(RecvTimeoutError::Timeout) if started.elapsed() > limit || signals::pending() => {
-                    end(&mut self.child);
+                    trial::end(&mut self.child);
                     return (lines, false);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -168,7 +170,7 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        end(&mut self.child);
+        trial::end(&mut self.child);
     }
 }
 
@@ -193,28 +195,20 @@ fn stage(line: &str) -> Option<Stage> {
 /// It is killed when we are gone, gets our signals only by name, and is in its group before it takes any memory.
 fn ends_with_us(command: &mut Command, group: Option<&str>) -> io::Result<()> {
     let members = group.map(|directory| CString::new(format!("{directory}/cgroup.procs"))).transpose()?;
-    // SAFETY: a system call without arguments.
-    let us = unsafe { libc::getpid() };
+    let us = getpid();
+    trial::ends_with_us(command);
+    let enter = move || {
+        if getppid() != Some(us) {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        let Some(members) = &members else { return Ok(()) };
+        let file = rustix::fs::open(members.as_c_str(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        // "0" is the process that writes it.
+        rustix::io::write(file, b"0")?;
+        Ok(())
+    };
     // SAFETY: between fork and exec only async-signal-safe calls are made, on memory that was made before.
-    unsafe {
-        command.pre_exec(move || {
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() != us {
-                return Err(io::Error::from_raw_os_error(libc::ESRCH));
-            }
-            let Some(members) = &members else { return Ok(()) };
-            let file = libc::open(members.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-            // "0" is the process that writes it.
-            if file < 0 || libc::write(file, c"0".as_ptr().cast(), 1) != 1 {
-                return Err(io::Error::last_os_error());
-            }
-            libc::close(file);
-            Ok(())
-        });
-    }
+    unsafe { command.pre_exec(enter) };
     Ok(())
 }
 

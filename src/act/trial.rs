@@ -13,13 +13,15 @@
 mod family;
 
 use super::signals::{Waiting, Woken};
+use crate::os::signal_set::SignalSet;
 use crate::os::{file_mode, pidfd, place};
 use family::{Family, Usage};
+use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -201,8 +203,7 @@ pub fn start(wanted: &Start) -> Result<Running, TrialError> {
         false => opened(&wanted.errors, place::afresh(&wanted.errors, file_mode::wanted()))?,
     };
     command.stdin(input).stdout(output).stderr(errors);
-    // SAFETY: between fork and exec only async-signal-safe calls are made.
-    unsafe { command.pre_exec(in_the_child) };
+    ends_with_us(&mut command);
     let reaper = Reaper::new();
     let started = Instant::now();
     let child = command.spawn().map_err(|error| not_started(program, error))?;
@@ -244,16 +245,20 @@ fn not_started(program: &str, error: io::Error) -> TrialError {
     }
 }
 
-/// Signals that are blocked here (act/signals.rs) would stay blocked there; and the program does not outlive us.
-pub(super) fn in_the_child() -> io::Result<()> {
-    // SAFETY: an all-zero set is one to write to, and it outlives the calls; the others take numbers.
-    unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-    }
-    Ok(())
+/// Has the program end with us, and get the signals that are blocked here (act/signals.rs).
+pub(super) fn ends_with_us(command: &mut Command) {
+    let in_the_child = || {
+        SignalSet::of([]).block_only();
+        Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are made.
+    unsafe { command.pre_exec(in_the_child) };
+}
+
+/// Ends a child that is not waited for yet, and its group.
+pub(super) fn end(child: &mut Child) {
+    Family::kill_group(child.id() as i32);
+    let _ = child.wait();
 }
 
 /// Notes when the program ends, to the microsecond.
@@ -273,21 +278,16 @@ static REAPERS: AtomicUsize = AtomicUsize::new(0);
 impl Reaper {
     fn new() -> Reaper {
         if REAPERS.fetch_add(1, Ordering::SeqCst) == 0 {
-            Reaper::set(1);
+            let _ = set_child_subreaper(Some(getpid()));
         }
         Reaper
-    }
-
-    fn set(on: libc::c_ulong) {
-        // SAFETY: a system call with two numbers.
-        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) };
     }
 }
 
 impl Drop for Reaper {
     fn drop(&mut self) {
         if REAPERS.fetch_sub(1, Ordering::SeqCst) == 1 {
-            Reaper::set(0);
+            let _ = set_child_subreaper(None);
         }
     }
 }
@@ -350,7 +350,7 @@ impl Running {
     /// SIGTERM to all, then a while; what is left is ended by `finish`.
     fn ask_to_end(&mut self) {
         self.family.look();
-        self.family.signal(libc::SIGTERM);
+        self.family.signal(Signal::TERM);
         let deadline = Instant::now() + if self.stop == Stop::Signal { GRACE_AFTER_SIGNAL } else { GRACE };
         while !self.waiting.has_ended() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));

@@ -7,6 +7,7 @@ use super::events::{Event, EventSet, Meaning};
 use super::interval::Count;
 use crate::base::limits::COUNTERS_MAX;
 use crate::base::{Gap, Known, Why};
+use crate::os::host;
 use crate::os::perf::{self, Counter, Mode, Reading};
 use crate::os::process::Process;
 use crate::os::target::Task;
@@ -65,7 +66,8 @@ pub struct ThreadCounts {
 impl<'a> Counters<'a> {
     /// Opens and starts them. Fails when nothing at all can be counted.
     pub fn open(process: &'a Process, set: EventSet, modes: &[Mode]) -> Known<Counters<'a>> {
-        perf::raise_file_limit();
+        // A counter is one, and a thread has dozens.
+        host::allow_open_files();
         let mut counters = Counters {
             process,
             set,

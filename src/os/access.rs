@@ -3,6 +3,8 @@
 
 use super::process::Process;
 use super::{host, rights, users};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 
@@ -63,10 +65,8 @@ fn why(own: Rights, target: Rights, is_nested: bool) -> String {
 
 /// Whether there is a process that /proc does not show: it is mounted with hidepid (proc(5)). A signal that is not sent tells.
 pub fn is_hidden(pid: i32) -> bool {
-    // SAFETY: signal 0 sends nothing and touches no memory.
-    pid > 0
-        && unsafe { libc::kill(pid, 0) } != 0
-        && std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+    let pid = (pid > 0).then(|| Pid::from_raw(pid)).flatten();
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::PERM))
 }
 
 #[cfg(test)]

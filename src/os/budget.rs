@@ -15,6 +15,7 @@
 //! process by its default action, whatever the process does.
 
 use super::machine::base_page;
+use super::signal_set::SignalSet;
 use crate::base::limits::{TARGET_ALONE, TargetLimits};
 use crate::base::{Bytes, Gap, Why};
 use std::cell::{Cell, RefCell};
@@ -221,13 +222,8 @@ pub fn is_interrupted() -> bool {
 
 /// Whether a signal to end is pending for this process or this thread, which blocks it.
 pub fn is_signal_pending() -> bool {
-    // SAFETY: an all-zero set is one to write to.
-    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set outlives the calls.
-    unsafe {
-        libc::sigpending(&mut set) == 0
-            && ENDING_SIGNALS.iter().any(|signal| libc::sigismember(&set, *signal) == 1)
-    }
+    let pending = SignalSet::pending();
+    ENDING_SIGNALS.iter().any(|signal| pending.has(*signal))
 }
 
 /// What this process has in memory: the second figure of statm, in pages (proc_pid_statm(5)).

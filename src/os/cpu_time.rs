@@ -6,6 +6,7 @@
 use super::host::{self, text};
 use super::process::Process;
 use crate::base::limits::THREADS_MAX;
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -122,10 +123,16 @@ pub fn of_thread(tid: i32) -> Option<u64> {
 
 /// CPU time of this very process so far, all of its threads.
 pub fn own() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the struct outlives the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    clock(ClockId::ProcessCPUTime)
+}
+
+/// CPU time of the calling thread so far.
+pub fn of_this_thread() -> Duration {
+    clock(ClockId::ThreadCPUTime)
+}
+
+fn clock(clock: ClockId) -> Duration {
+    clock_gettime(clock).try_into().unwrap_or_default()
 }
 
 /// "time on the CPU, time waiting for one, turns": only the first is used. The second is not a stall of memory.

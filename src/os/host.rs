@@ -2,6 +2,7 @@
 
 use super::thp::chosen;
 use crate::base::Bytes;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -133,10 +134,8 @@ pub fn keep_freed_memory() {}
 
 /// Lets this process have as many open files as it may: the limit that programs start with is for the ones that use select(2).
 pub fn allow_open_files() {
-    let Some(mut limit) = open_files() else { return };
-    limit.rlim_cur = limit.rlim_max;
-    // SAFETY: the struct outlives the call, which changes nothing but our own limit.
-    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// How many files this process has open.
@@ -146,18 +145,19 @@ pub fn open_files_now() -> Option<u64> {
 
 /// How many files this process may have open.
 pub fn open_files_max() -> usize {
-    open_files().map_or(0, |limit| usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))
-}
-
-fn open_files() -> Option<libc::rlimit> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the struct outlives the call, which fills it in.
-    (unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0).then_some(limit)
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_limit_of_open_files_is_not_lowered() {
+        let before = open_files_max();
+        allow_open_files();
+        assert!(open_files_max() >= before.max(64));
+    }
 
     #[test]
     fn the_chosen_word_is_in_brackets() {

@@ -8,10 +8,10 @@ use super::machine::base_page;
 use super::pidfd;
 use super::process::Process;
 use crate::base::Bytes;
+use rustix::fs::{AtFlags, Statx, StatxFlags};
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
-use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// The same number on every architecture (arch/*/kernel/syscalls, Linux 6.5); the libc crate does not have it.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -70,21 +70,20 @@ pub struct FileFacts {
 
 /// Asks the file system: for local ones only.
 pub fn facts(process: &Process, name: &str) -> io::Result<FileFacts> {
-    let name = CString::new(name)?;
-    statx(process.directory(), &name, libc::STATX_BASIC_STATS).map(FileFacts::of)
+    statx(process.directory(), name, StatxFlags::BASIC_STATS).map(FileFacts::of)
 }
 
 pub fn facts_of(file: &OwnedFd) -> io::Result<FileFacts> {
-    statx(file.as_fd(), c"", libc::STATX_BASIC_STATS).map(FileFacts::of)
+    statx(file, "", StatxFlags::BASIC_STATS).map(FileFacts::of)
 }
 
 /// The device as the kernel knows it, without a question to the file system.
 pub fn device(file: &OwnedFd) -> io::Result<(u32, u32)> {
-    statx(file.as_fd(), c"", 0).map(|found| (found.stx_dev_major, found.stx_dev_minor))
+    statx(file, "", StatxFlags::empty()).map(|found| (found.stx_dev_major, found.stx_dev_minor))
 }
 
 impl FileFacts {
-    fn of(found: libc::statx) -> FileFacts {
+    fn of(found: Statx) -> FileFacts {
         FileFacts {
             is_regular: u32::from(found.stx_mode) & libc::S_IFMT == libc::S_IFREG,
             inode: found.stx_ino,
@@ -94,15 +93,9 @@ impl FileFacts {
 }
 
 /// An empty name means the file itself.
-fn statx(at: BorrowedFd, name: &CStr, wanted: libc::c_uint) -> io::Result<libc::statx> {
-    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-    // SAFETY: an all-zero statx is a valid one.
-    let mut found: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open, the name is NUL-terminated, and `found` outlives the call.
-    match unsafe { libc::statx(at.as_raw_fd(), name.as_ptr(), flags, wanted, &mut found) } {
-        0 => Ok(found),
-        _ => Err(io::Error::last_os_error()),
-    }
+fn statx(at: impl AsFd, name: &str, wanted: StatxFlags) -> io::Result<Statx> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    Ok(rustix::fs::statx(at, name, flags, wanted)?)
 }
 
 /// What the file system of a file holds, by fstatfs(2): for local ones only.

@@ -113,9 +113,7 @@ pub trait Memory {
     /// `count` words of 8 bytes from `at`.
     fn words(&self, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
         let mut words = vec![0_u64; count];
-        // SAFETY: the bytes are those of `words`, which is not used while they are; any bytes are good words.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), count * 8) };
-        self.read(at, bytes)?;
+        self.read(at, bytes_of(&mut words))?;
         words.iter_mut().for_each(|word| *word = u64::from_le(*word));
         Ok(words)
     }
@@ -217,6 +215,12 @@ impl Memory for Pieces {
         }
         Ok(())
     }
+}
+
+/// The same memory as bytes.
+pub(super) fn bytes_of(words: &mut [u64]) -> &mut [u8] {
+    // SAFETY: the bytes are those of `words`, which is borrowed as long as they are; any bytes are good words.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
 #[cfg(test)]

@@ -81,6 +81,7 @@ pub mod recording;
 pub mod rights;
 pub mod series;
 pub mod sharing;
+pub mod signal_set;
 pub mod smaps;
 pub mod socket_queues;
 pub mod status;

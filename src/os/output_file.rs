@@ -11,7 +11,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -189,13 +189,9 @@ fn draft_of(place: &Place) -> io::Result<Place> {
 }
 
 fn duplicate(number: RawFd) -> io::Result<File> {
-    // SAFETY: a system call with three numbers.
-    let fd = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just made and has no other owner.
-    Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+    // SAFETY: used for this one call, which fails for a number that is not of an open file.
+    let file = unsafe { BorrowedFd::borrow_raw(number) };
+    Ok(rustix::io::fcntl_dupfd_cloexec(file, 0)?.into())
 }
 
 /// A FIFO or a character device of ours or of root's: opened without waiting, and only if it is still what was looked at.

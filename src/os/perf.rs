@@ -189,21 +189,6 @@ pub fn paranoid() -> Option<i32> {
     super::host::text("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
 
-/// Lets this process open as many files as it may: a counter is one, and a thread has dozens. Says how many that are.
-pub fn raise_file_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the struct outlives both calls, which touch nothing else.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-            let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-            if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
-                limit = raised;
-            }
-        }
-    }
-    limit.rlim_cur
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,10 +252,5 @@ mod tests {
         assert!(reading.value > 0 && reading.running_ns == reading.enabled_ns);
         let error = Counter::open(TASK_CLOCK, Mode::User, i32::MAX, None).expect_err("no such thread");
         assert_eq!(gap("task-clock", &error, Mode::User, None).why, Why::Gone);
-    }
-
-    #[test]
-    fn the_limit_of_open_files_is_not_lowered() {
-        assert!(raise_file_limit() >= 64 && raise_file_limit() == raise_file_limit());
     }
 }

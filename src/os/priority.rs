@@ -2,6 +2,8 @@
 //! of milliseconds of CPU. With an equal share among the target's threads that becomes hundreds, in which the target goes
 //! on changing; with a larger share the same work is done in one go, and less is torn.
 
+use rustix::process::{getpriority_process, setpriority_process};
+
 /// Nine times the weight of an ordinary thread (kernel/sched/core.c, `sched_prio_to_weight`): two thirds of a core that four
 /// others want, and still no more than a share.
 const EAGER_NICE: i32 = -10;
@@ -27,17 +29,13 @@ impl Drop for Eager {
     }
 }
 
-/// The nice value of this thread: 20 less the answer of the bare system call, which is never negative where it succeeds
-/// (kernel/sys.c, `getpriority`).
+/// The nice value of this thread.
 fn own() -> Option<i32> {
-    // SAFETY: asks for a number of this thread; touches no memory.
-    let answer = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0) };
-    i32::try_from(answer).ok().filter(|answer| *answer > 0).map(|answer| 20 - answer)
+    getpriority_process(None).ok()
 }
 
 fn set(nice: i32) -> bool {
-    // SAFETY: sets a number of this thread; touches no memory.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) == 0 }
+    setpriority_process(None, nice).is_ok()
 }
 
 #[cfg(test)]

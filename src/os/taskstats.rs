@@ -10,8 +10,11 @@ use super::host::text;
 use super::process::gap;
 use super::rights::{self, Capability};
 use crate::base::{Gap, Known, Why};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::time::Duration;
 
 const WHAT: &str = "delays of a process";
 const SWITCH: &str = "/proc/sys/kernel/task_delayacct";
@@ -64,7 +67,7 @@ pub enum Of {
 
 /// A way to ask.
 pub struct Taskstats {
-    socket: OwnedFd,
+    socket: File,
     family: u16,
     sequence: u32,
 }
@@ -86,27 +89,10 @@ impl Taskstats {
 
     /// Without a reading of the switch.
     fn connect() -> io::Result<Taskstats> {
-        // SAFETY: a system call with three numbers.
-        let fd = unsafe {
-            libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_GENERIC)
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` was just opened and has no other owner.
-        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        let patience = libc::timeval { tv_sec: 1, tv_usec: 0 };
-        // SAFETY: the value outlives the call, and the length is its size.
-        unsafe {
-            libc::setsockopt(
-                fd,
-                libc::SOL_SOCKET,
-                libc::SO_RCVTIMEO,
-                (&raw const patience).cast(),
-                size_of::<libc::timeval>() as libc::socklen_t,
-            );
-        }
-        let mut stats = Taskstats { socket, family: CONTROL, sequence: 0 };
+        let (flags, protocol) = (SocketFlags::CLOEXEC, Some(netlink::GENERIC));
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(Duration::from_secs(1)))?;
+        let mut stats = Taskstats { socket: socket.into(), family: CONTROL, sequence: 0 };
         let answer = stats.ask(CONTROL_GET_FAMILY, CONTROL_ATTRIBUTE_NAME, b"TASKSTATS\0")?;
         let id = attributes(&answer).find(|(kind, _)| *kind == CONTROL_ATTRIBUTE_ID);
         let id = id.and_then(|(_, bytes)| Some(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?)));
@@ -134,18 +120,11 @@ impl Taskstats {
     fn ask(&mut self, command: u8, attribute: u16, value: &[u8]) -> io::Result<Vec<u8>> {
         self.sequence = self.sequence.wrapping_add(1);
         let message = message(self.family, self.sequence, command, attribute, value);
-        let fd = self.socket.as_raw_fd();
-        // SAFETY: the buffer outlives the call, and the length is its size.
-        let sent = unsafe { libc::send(fd, message.as_ptr().cast(), message.len(), 0) };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        self.socket.write_all(&message)?;
         let mut answer = vec![0_u8; ANSWER_BYTES];
         // An answer to an earlier question, which came too late, is passed over.
         for _ in 0..4 {
-            // SAFETY: the buffer outlives the call, and the length is its size.
-            let read = unsafe { libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), 0) };
-            let length = usize::try_from(read).map_err(|_| io::Error::last_os_error())?;
+            let length = self.socket.read(&mut answer)?;
             if let Some(payload) = payload(answer.get(..length).unwrap_or_default(), self.sequence)? {
                 return Ok(payload.to_vec());
             }

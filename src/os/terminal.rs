@@ -8,7 +8,7 @@
 use crate::base::printable::{self, Escaping};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
-use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
 /// `--color`.
@@ -168,21 +168,16 @@ fn has_all_letters(locale: Option<&OsStr>, is_terminal: bool) -> bool {
 }
 
 fn of_output() -> Option<usize> {
-    columns_of(libc::STDOUT_FILENO)
+    columns_of(io::stdout())
 }
 
 /// The width of the terminal that standard error goes to.
 pub fn columns_of_errors() -> Option<usize> {
-    columns_of(libc::STDERR_FILENO).filter(|columns| *columns > 0)
+    columns_of(io::stderr()).filter(|columns| *columns > 0)
 }
 
-fn columns_of(number: libc::c_int) -> Option<usize> {
-    let mut size = MaybeUninit::<libc::winsize>::zeroed();
-    // SAFETY: the call writes no more than a `winsize`, which `size` has room for.
-    let result = unsafe { libc::ioctl(number, libc::TIOCGWINSZ, size.as_mut_ptr()) };
-    // SAFETY: all zeros are a `winsize`, and the call may have written a whole one.
-    let size = unsafe { size.assume_init() };
-    (result == 0).then_some(usize::from(size.ws_col))
+fn columns_of(output: impl AsFd) -> Option<usize> {
+    Some(usize::from(rustix::termios::tcgetwinsize(output).ok()?.ws_col))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 
 use super::budget;
 use super::machine::base_page;
+use super::memory::bytes_of;
 use super::pagemap_scan::each_now;
 use super::pagemap_words::Word;
 use super::process::{Process, gap};
@@ -215,9 +216,7 @@ fn push(ranges: &mut Vec<Range>, range: Range) {
 }
 
 fn fill(memory: &File, at: Addr, words: &mut [u64]) -> io::Result<()> {
-    // SAFETY: the bytes are those of `words`, which is not used while they are; any bytes are good words.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), words.len() * 8) };
-    memory.read_exact_at(bytes, at.0)
+    memory.read_exact_at(bytes_of(words), at.0)
 }
 
 /// Adds the pages of zeros among the ones that lie in `words`.

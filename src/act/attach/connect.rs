@@ -10,12 +10,13 @@ use crate::act::as_target::{User, directory};
 use crate::act::signals;
 use crate::base::limits::ATTACH_ANSWER_BYTES_MAX;
 use crate::os::loaded;
-use crate::os::place::facts_of;
+use crate::os::place::{facts_of, open_at};
 use crate::os::process::Process;
-use std::ffi::{CStr, CString};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -96,7 +97,8 @@ impl Door {
     fn socket(&self) -> Result<Option<File>, AttachError> {
         let unreadable = |error| self.failure(error, "the socket", Instant::now());
         let name = CString::new(self.socket_name()).map_err(|error| unreadable(error.into()))?;
-        let socket = match pinned(&self.tmp, &name) {
+        // Opened to be looked at, not followed.
+        let socket = match open_at(&self.tmp, &name, libc::O_PATH, 0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             socket => socket.map_err(unreadable)?,
         };
@@ -173,6 +175,7 @@ impl Door {
     fn check_peer(&self, stream: &UnixStream) -> Result<(), AttachError> {
         let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        // Not by `rustix`, whose pids are never 0.
         // SAFETY: `peer` and `length` outlive the call and `length` is the size of `peer`.
         let failed = unsafe {
             libc::getsockopt(
@@ -190,18 +193,6 @@ impl Door {
         let socket = format!("/tmp/{}", self.socket_name());
         Err(AttachError::Stranger { pid: self.pid, socket, other: peer.pid })
     }
-}
-
-/// A name in a directory, opened to be looked at, not followed.
-fn pinned(directory: &OwnedFd, name: &CStr) -> io::Result<File> {
-    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the directory is open, and `name` is a NUL-terminated string that outlives the call.
-    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 /// Only HotSpot speaks this protocol. Others catch SIGQUIT too: OpenJ9 writes a javacore, a Go program ends.
@@ -225,42 +216,20 @@ pub(super) fn check_runtime(
 
 /// Connects, and waits while the queue of the listener is full.
 fn connect(path: &str, deadline: Instant) -> io::Result<UnixStream> {
-    // SAFETY: a system call with three numbers.
-    let fd = unsafe {
-        libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    let stream = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    // SAFETY: an all-zero address is a valid one.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    if path.len() >= address.sun_path.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    address.sun_path.iter_mut().zip(path.bytes()).for_each(|(to, from)| *to = from as libc::c_char);
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let stream = UnixStream::from(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?);
+    let address = SocketAddrUnix::new(path)?;
     loop {
-        // SAFETY: `address` outlives the call, and the length is its size.
-        let failed = unsafe {
-            libc::connect(
-                stream.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_un>() as libc::socklen_t,
-            )
-        };
-        if failed == 0 {
+        let Err(error) = rustix::net::connect(&stream, &address) else {
             stream.set_nonblocking(false)?;
             return Ok(stream);
-        }
-        let error = io::Error::last_os_error();
+        };
         match error.kind() {
             _ if signals::pending() => return Err(io::ErrorKind::Interrupted.into()),
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted if Instant::now() < deadline => {
                 std::thread::sleep(LOOK);
             }
-            _ => return Err(error),
+            _ => return Err(error.into()),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Copies a directory, as `cp -a` does: owners, modes and times stay. Times matter: a JVM takes its class data archive only when
 //! the time of lib/modules is the one that the archive was made with (JDK 17 cds/filemap.cpp, `SharedClassPathEntry::validate`).
 
-use super::linux::{by_descriptor, name, open_at, worked};
+use super::linux::{by_descriptor, name};
 use crate::base::limits::{DOOR_COPIED_DEPTH_MAX, DOOR_COPIED_FILES_MAX};
+use crate::os::place::open_at;
+use rustix::fs::{Mode, mkdirat, symlinkat};
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -31,7 +33,7 @@ impl Copy<'_> {
         if below.len() > DOOR_COPIED_DEPTH_MAX {
             return Err(io::Error::other(format!("more than {DOOR_COPIED_DEPTH_MAX} directories deep")));
         }
-        for entry in std::fs::read_dir(by_descriptor(from.as_raw_fd()))? {
+        for entry in std::fs::read_dir(by_descriptor(from))? {
             let entry = entry?;
             self.files += 1;
             if self.files > DOOR_COPIED_FILES_MAX {
@@ -44,12 +46,11 @@ impl Copy<'_> {
             match () {
                 () if self.linked.contains(place.as_str()) => link(&self.root.join(&place), to, &one)?,
                 () if kind.is_dir() => {
-                    let inner = open_at(from.as_raw_fd(), &one, libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
-                    // SAFETY: the name outlives the call.
-                    worked(unsafe { libc::mkdirat(to.as_raw_fd(), one.as_ptr(), 0o700) })?;
-                    let made = open_at(to.as_raw_fd(), &one, libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+                    let inner = open_at(from, &one, libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+                    mkdirat(to, &one, Mode::from_raw_mode(0o700))?;
+                    let made = open_at(to, &one, libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
                     below.push(text);
-                    self.directory(&inner, &made, below)?;
+                    self.directory(&inner.into(), &made.into(), below)?;
                     below.pop();
                 }
                 () if kind.is_file() => self.file(from, to, &one)?,
@@ -64,9 +65,9 @@ impl Copy<'_> {
     }
 
     fn file(&mut self, from: &OwnedFd, to: &OwnedFd, one: &CString) -> io::Result<()> {
-        let mut from = File::from(open_at(from.as_raw_fd(), one, libc::O_RDONLY | libc::O_NONBLOCK, 0)?);
+        let mut from = open_at(from, one, libc::O_RDONLY | libc::O_NONBLOCK, 0)?;
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-        let mut to = File::from(open_at(to.as_raw_fd(), one, flags, 0o600)?);
+        let mut to = open_at(to, one, flags, 0o600)?;
         // A tmpfs that gives huge pages within the size of a file (huge=within_size) must know it before they are written.
         let length = from.metadata()?.len();
         to.set_len(length)?;
@@ -81,10 +82,7 @@ impl Copy<'_> {
 }
 
 fn link(target: &Path, to: &OwnedFd, one: &CString) -> io::Result<()> {
-    let target =
-        CString::new(target.as_os_str().as_encoded_bytes()).map_err(|_| io::ErrorKind::InvalidData)?;
-    // SAFETY: both texts outlive the call.
-    worked(unsafe { libc::symlinkat(target.as_ptr(), to.as_raw_fd(), one.as_ptr()) })
+    Ok(symlinkat(target, to, one)?)
 }
 
 /// A relative link that leaves the tree would point elsewhere from the copy: it becomes absolute.

@@ -3,10 +3,12 @@
 
 use super::machine::{Lies, Machine};
 use super::{copy, memory, mount};
+use crate::os::place::open_at;
+use rustix::fs::{Access, AtFlags, CWD, Mode, accessat, linkat, mkdirat, unlinkat};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,21 +34,6 @@ pub struct Parent {
     pub name: CString,
 }
 
-fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
-    let Ok(fd) = RawFd::try_from(fd) else { return Err(io::ErrorKind::InvalidData.into()) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-pub fn open_at(directory: RawFd, name: &CString, flags: libc::c_int, mode: u32) -> io::Result<OwnedFd> {
-    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the name outlives the call.
-    owned(libc::c_long::from(unsafe { libc::openat(directory, name.as_ptr(), flags, mode) }))
-}
-
 impl Linux {
     /// Below a directory that stands for "/".
     pub fn below(root: impl Into<PathBuf>) -> Linux {
@@ -58,7 +45,7 @@ impl Linux {
         let last = parts.next_back().ok_or(io::ErrorKind::InvalidInput)?;
         let mut directory: OwnedFd = File::open(&self.root)?.into();
         for part in parts {
-            directory = open_at(directory.as_raw_fd(), &name(part)?, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+            directory = open_at(directory, &name(part)?, libc::O_PATH | libc::O_DIRECTORY, 0)?.into();
         }
         Ok(Parent { directory, name: name(last)? })
     }
@@ -66,8 +53,7 @@ impl Linux {
     /// A regular file that is there.
     pub fn open(&self, path: &str, flags: libc::c_int) -> io::Result<File> {
         let parent = self.parent(path)?;
-        let file =
-            File::from(open_at(parent.directory.as_raw_fd(), &parent.name, flags | libc::O_NONBLOCK, 0)?);
+        let file = open_at(parent.directory, &parent.name, flags | libc::O_NONBLOCK, 0)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file"));
         }
@@ -77,7 +63,7 @@ impl Linux {
     /// A directory, for looking things up in it.
     pub fn open_directory(&self, path: &str) -> io::Result<OwnedFd> {
         let parent = self.parent(path)?;
-        open_at(parent.directory.as_raw_fd(), &parent.name, libc::O_RDONLY | libc::O_DIRECTORY, 0)
+        Ok(open_at(parent.directory, &parent.name, libc::O_RDONLY | libc::O_DIRECTORY, 0)?.into())
     }
 }
 
@@ -88,13 +74,9 @@ pub fn name(part: &str) -> io::Result<CString> {
     CString::new(part).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-pub fn worked(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// The name in /proc of an open file or directory, which needs no path.
-pub fn by_descriptor(fd: RawFd) -> String {
-    format!("/proc/self/fd/{fd}")
+pub fn by_descriptor(file: &impl AsFd) -> String {
+    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
 }
 
 impl Machine for Linux {
@@ -116,16 +98,7 @@ impl Machine for Linux {
 
     fn may_create(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
-        let dot = CString::from(c".");
-        // SAFETY: the name outlives the call.
-        worked(unsafe {
-            libc::faccessat(
-                parent.directory.as_raw_fd(),
-                dot.as_ptr(),
-                libc::W_OK | libc::X_OK,
-                libc::AT_EACCESS,
-            )
-        })
+        Ok(accessat(parent.directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
     }
 
     fn write(&self, file: &str, text: &str) -> io::Result<()> {
@@ -141,19 +114,18 @@ impl Machine for Linux {
     }
 
     fn lies(&self, path: &str) -> io::Result<Lies> {
-        let found = self
-            .parent(path)
-            .and_then(|parent| open_at(parent.directory.as_raw_fd(), &parent.name, libc::O_PATH, 0));
-        let fd = match found {
+        let found =
+            self.parent(path).and_then(|parent| open_at(parent.directory, &parent.name, libc::O_PATH, 0));
+        let file = match found {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lies::Nothing),
             found => found?,
         };
-        let meta = File::from(fd.try_clone()?).metadata()?;
+        let meta = file.metadata()?;
         let kind = meta.file_type();
         Ok(match () {
             () if kind.is_file() => Lies::File,
             () if kind.is_dir() => {
-                let mut entries = std::fs::read_dir(by_descriptor(fd.as_raw_fd()))?;
+                let mut entries = std::fs::read_dir(by_descriptor(&file))?;
                 Lies::Directory { empty: entries.next().is_none() }
             }
             () if kind.is_symlink() || kind.is_fifo() || meta.rdev() != 0 => Lies::Other,
@@ -163,52 +135,34 @@ impl Machine for Linux {
 
     fn create(&self, file: &str, text: &str, mode: u32) -> io::Result<()> {
         let parent = self.parent(file)?;
-        let directory = parent.directory.as_raw_fd();
-        let here = CString::from(c".");
         let flags = libc::O_TMPFILE | libc::O_WRONLY;
         // Without a name first, so that no process ever reads half a file; then under its name, unless that is taken.
-        let unnamed = match open_at(directory, &here, flags, mode) {
+        let mut unnamed = match open_at(&parent.directory, c".", flags, mode) {
             Err(error) if without_unnamed(&error) => return create_directly(&parent, text, mode),
             unnamed => unnamed?,
         };
-        let mut unnamed = File::from(unnamed);
         fill(&mut unnamed, text, mode)?;
-        let from =
-            CString::new(by_descriptor(unnamed.as_raw_fd())).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: both names outlive the call.
-        worked(unsafe {
-            libc::linkat(
-                libc::AT_FDCWD,
-                from.as_ptr(),
-                directory,
-                parent.name.as_ptr(),
-                libc::AT_SYMLINK_FOLLOW,
-            )
-        })?;
-        sync_directory(directory)
+        let follow = AtFlags::SYMLINK_FOLLOW;
+        linkat(CWD, by_descriptor(&unnamed), &parent.directory, &parent.name, follow)?;
+        sync_directory(&parent.directory)
     }
 
     fn remove(&self, file: &str) -> io::Result<()> {
         let parent = self.parent(file)?;
-        // SAFETY: the name outlives the call.
-        worked(unsafe { libc::unlinkat(parent.directory.as_raw_fd(), parent.name.as_ptr(), 0) })?;
-        sync_directory(parent.directory.as_raw_fd())
+        unlinkat(&parent.directory, &parent.name, AtFlags::empty())?;
+        sync_directory(&parent.directory)
     }
 
     fn make_directory(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
-        // SAFETY: the name outlives the call.
-        worked(unsafe { libc::mkdirat(parent.directory.as_raw_fd(), parent.name.as_ptr(), 0o755) })?;
-        sync_directory(parent.directory.as_raw_fd())
+        mkdirat(&parent.directory, &parent.name, Mode::from_raw_mode(0o755))?;
+        sync_directory(&parent.directory)
     }
 
     fn remove_directory(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
-        // SAFETY: the name outlives the call.
-        worked(unsafe {
-            libc::unlinkat(parent.directory.as_raw_fd(), parent.name.as_ptr(), libc::AT_REMOVEDIR)
-        })?;
-        sync_directory(parent.directory.as_raw_fd())
+        unlinkat(&parent.directory, &parent.name, AtFlags::REMOVEDIR)?;
+        sync_directory(&parent.directory)
     }
 
     fn mount_tmpfs(&self, at: &str, source: &str, options: &str) -> io::Result<()> {
@@ -276,9 +230,9 @@ fn without_unnamed(error: &io::Error) -> bool {
 
 fn create_directly(parent: &Parent, text: &str, mode: u32) -> io::Result<()> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-    let mut file = File::from(open_at(parent.directory.as_raw_fd(), &parent.name, flags, mode)?);
+    let mut file = open_at(&parent.directory, &parent.name, flags, mode)?;
     fill(&mut file, text, mode)?;
-    sync_directory(parent.directory.as_raw_fd())
+    sync_directory(&parent.directory)
 }
 
 fn fill(file: &mut File, text: &str, mode: u32) -> io::Result<()> {
@@ -290,6 +244,6 @@ fn fill(file: &mut File, text: &str, mode: u32) -> io::Result<()> {
 }
 
 /// A name that was made or removed survives a loss of power only when its directory is on the disk.
-fn sync_directory(directory: RawFd) -> io::Result<()> {
+fn sync_directory(directory: &OwnedFd) -> io::Result<()> {
     File::open(by_descriptor(directory))?.sync_all()
 }

@@ -4,12 +4,13 @@
 //! "SWAPSPACE2" at the end of the first page. The file is written whole, for the kernel swaps to no file with holes
 //! (mm/swapfile.c, `generic_swapfile_activate`).
 
-use super::linux::{Parent, by_descriptor, open_at, worked};
+use super::linux::{Parent, by_descriptor};
 use crate::base::PAGE;
+use crate::os::place::open_at;
+use rustix::fs::{AtFlags, Mode, mkdirat, unlinkat};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 const MAGIC: &[u8; 10] = b"SWAPSPACE2";
@@ -22,9 +23,9 @@ const LIMITS: [&std::ffi::CStr; 2] = [c"memory.limit_in_bytes", c"memory.max"];
 
 pub fn swap_on(parent: &Parent, bytes: u64) -> io::Result<()> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
-    let mut file = File::from(open_at(parent.directory.as_raw_fd(), &parent.name, flags, 0o600)?);
+    let mut file = open_at(&parent.directory, &parent.name, flags, 0o600)?;
     fill(&mut file, bytes)?;
-    let path = CString::new(by_descriptor(file.as_raw_fd())).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let path = CString::new(by_descriptor(&file))?;
     // SAFETY: the path outlives the call.
     worked(unsafe { libc::swapon(path.as_ptr(), 0) })
 }
@@ -64,20 +65,22 @@ pub fn is_swap(file: &File) -> io::Result<bool> {
 }
 
 pub fn swap_off(file: &File) -> io::Result<()> {
-    let path = CString::new(by_descriptor(file.as_raw_fd())).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let path = CString::new(by_descriptor(file))?;
     // SAFETY: the path outlives the call.
     worked(unsafe { libc::swapoff(path.as_ptr()) })
 }
 
+fn worked(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 pub fn make_group(parent: &Parent, limit_bytes: u64) -> io::Result<()> {
-    let directory = parent.directory.as_raw_fd();
-    // SAFETY: the name outlives the call.
-    worked(unsafe { libc::mkdirat(directory, parent.name.as_ptr(), 0o755) })?;
-    let group = open_at(directory, &parent.name, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+    mkdirat(&parent.directory, &parent.name, Mode::from_raw_mode(0o755))?;
+    let group = open_at(&parent.directory, &parent.name, libc::O_PATH | libc::O_DIRECTORY, 0)?;
     for limit in LIMITS {
-        match open_at(group.as_raw_fd(), &CString::from(limit), libc::O_WRONLY, 0) {
+        match open_at(&group, limit, libc::O_WRONLY, 0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            file => return File::from(file?).write_all(limit_bytes.to_string().as_bytes()),
+            file => return file?.write_all(limit_bytes.to_string().as_bytes()),
         }
     }
     Err(io::Error::new(
@@ -88,8 +91,7 @@ pub fn make_group(parent: &Parent, limit_bytes: u64) -> io::Result<()> {
 
 /// Nothing is synced: a cgroup is on no disk.
 pub fn remove_group(parent: &Parent) -> io::Result<()> {
-    // SAFETY: the name outlives the call.
-    worked(unsafe { libc::unlinkat(parent.directory.as_raw_fd(), parent.name.as_ptr(), libc::AT_REMOVEDIR) })
+    Ok(unlinkat(&parent.directory, &parent.name, AtFlags::REMOVEDIR)?)
 }
 
 #[cfg(test)]

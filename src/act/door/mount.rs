@@ -1,28 +1,24 @@
 //! A tmpfs of ours: mounted under a name by which it is known again, and unmounted only when no process uses it.
 
-use super::linux::{Parent, by_descriptor, worked};
+use super::linux::{Parent, by_descriptor};
 use crate::os::host;
+use rustix::mount::{MountFlags, UnmountFlags};
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 pub fn tmpfs(at: &OwnedFd, source: &str, options: &str) -> io::Result<()> {
-    let text = |text: &str| CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
-    let (source, at, options) = (text(source)?, text(&by_descriptor(at.as_raw_fd()))?, text(options)?);
-    let flags = libc::MS_NOSUID | libc::MS_NODEV;
-    // SAFETY: all four texts outlive the call.
-    worked(unsafe {
-        libc::mount(source.as_ptr(), at.as_ptr(), c"tmpfs".as_ptr(), flags, options.as_ptr().cast())
-    })
+    let options = CString::new(options).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(rustix::mount::mount(source, by_descriptor(at), "tmpfs", flags, options.as_c_str())?)
 }
 
 pub fn unmount(at: &Parent) -> io::Result<()> {
-    let mut path = by_descriptor(at.directory.as_raw_fd()).into_bytes();
+    let mut path = by_descriptor(&at.directory).into_bytes();
     path.push(b'/');
     path.extend(at.name.as_bytes());
-    let path = CString::new(path).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: the path outlives the call. Without MNT_FORCE and MNT_DETACH: what is in use stays.
-    worked(unsafe { libc::umount2(path.as_ptr(), libc::UMOUNT_NOFOLLOW) })
+    // Without MNT_FORCE and MNT_DETACH: what is in use stays.
+    Ok(rustix::mount::unmount(path, UnmountFlags::NOFOLLOW)?)
 }
 
 /// The source of the topmost mount at a path.
@@ -58,7 +54,7 @@ fn unescaped(text: &str) -> String {
 
 /// Processes that map a file of this filesystem, have one open, or are in it.
 pub fn users(directory: &OwnedFd, at: &str) -> Vec<i32> {
-    let Ok(meta) = std::fs::metadata(by_descriptor(directory.as_raw_fd())) else { return Vec::new() };
+    let Ok(meta) = std::fs::metadata(by_descriptor(directory)) else { return Vec::new() };
     let device = std::os::unix::fs::MetadataExt::dev(&meta);
     let device = format!(" {:02x}:{:02x} ", libc::major(device), libc::minor(device));
     let own = std::process::id() as i32;

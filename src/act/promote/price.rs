@@ -64,17 +64,10 @@ impl Histogram {
     }
 }
 
-/// CPU time of this thread so far.
-pub(super) fn own_cpu() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec, which outlives the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::cpu_time::of_this_thread;
 
     #[test]
     fn the_middle_and_the_ends_are_within_a_class() {
@@ -91,11 +84,11 @@ mod tests {
 
     #[test]
     fn work_takes_time() {
-        let before = own_cpu();
+        let before = of_this_thread();
         let mut sum = 0_u64;
-        while own_cpu() == before {
+        while of_this_thread() == before {
             sum = std::hint::black_box(sum + 1);
         }
-        assert!(own_cpu() > before);
+        assert!(of_this_thread() > before);
     }
 }

@@ -4,11 +4,12 @@
 use super::advise::{Advice, Advisor, Refusal, opened};
 use super::done::{Done, Stopped, Watch};
 use super::pace::{Next, Pacer};
-use super::price::{Histogram, own_cpu};
+use super::price::Histogram;
 use super::warm::Warm;
 use super::{Block, Pace, PromoteError, Receipt, block_bytes};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::{Bytes, Range, joined};
+use crate::os::cpu_time::of_this_thread;
 use crate::os::look::{Look, look};
 use crate::os::priority::Eager;
 use crate::os::process::Process;
@@ -94,7 +95,7 @@ impl<'a> Run<'a> {
             pacer: Pacer::new(pace),
             warm: if change.takes_memory() { Warm::new() } else { None },
             histogram: Histogram::new(),
-            mark: (Instant::now(), own_cpu()),
+            mark: (Instant::now(), of_this_thread()),
             short_in_a_row: 0,
             outcomes: Vec::new(),
             reached: 0,
@@ -111,7 +112,7 @@ impl<'a> Run<'a> {
         watch: &mut dyn Watch,
     ) -> Result<Done, PromoteError> {
         let _eager = Eager::start();
-        let (started, cpu_started) = (Instant::now(), own_cpu());
+        let (started, cpu_started) = (Instant::now(), of_this_thread());
         watch.step(0, 0, blocks.len());
         let all = blocks.chunks(BATCH_BLOCKS);
         let ended = all.map(|batch| self.batch(batch, receipt.as_deref_mut(), watch, blocks.len()));
@@ -128,7 +129,7 @@ impl<'a> Run<'a> {
         }
         done.reached = joined(done.reached);
         done.price.wall_ms = started.elapsed().as_secs_f64() * 1e3;
-        done.price.cpu_ms = own_cpu().saturating_sub(cpu_started).as_secs_f64() * 1e3;
+        done.price.cpu_ms = of_this_thread().saturating_sub(cpu_started).as_secs_f64() * 1e3;
         done.price.rested_ms = self.rested.as_secs_f64() * 1e3;
         done.price.calls = self.histogram.times();
         done.price.over_budget = self.pacer.over_budget;
@@ -232,7 +233,7 @@ impl<'a> Run<'a> {
     }
 
     fn keep_pace(&mut self, longest: Duration) -> Result<(), Stopped> {
-        let (wall, cpu) = (Instant::now(), own_cpu());
+        let (wall, cpu) = (Instant::now(), of_this_thread());
         let since = (wall - self.mark.0, cpu.saturating_sub(self.mark.1));
         self.mark = (wall, cpu);
         match self.pacer.after(longest, since.1, since.0) {

@@ -13,55 +13,37 @@
 
 use super::advise::MADV_COLLAPSE;
 use super::block_bytes;
-
-fn length() -> usize {
-    3 * block_bytes() as usize
-}
+use memmap2::MmapMut;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// Our own room for two huge pages: one that is kept, and one that is there only while a page is prepared.
 pub(super) struct Warm {
-    mapping: *mut libc::c_void,
+    _mapping: MmapMut,
     block: *mut u8,
     kept: *mut u8,
     /// The CPUs that this thread may run on, where they could be read.
-    cpus: Option<libc::cpu_set_t>,
+    cpus: Option<CpuSet>,
 }
 
 /// While it lives, this thread stays on the CPU that the page was given back on.
 pub(super) struct OnThisCpu<'a> {
-    cpus: Option<&'a libc::cpu_set_t>,
+    cpus: Option<&'a CpuSet>,
 }
 
 impl Warm {
     /// `None`: there is no room. Then all is done when it is needed.
     pub fn new() -> Option<Warm> {
-        let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping of our own, at an address that the kernel chooses.
-        let mapping = unsafe { libc::mmap(std::ptr::null_mut(), length(), rights, kind, -1, 0) };
-        if mapping == libc::MAP_FAILED {
-            return None;
-        }
-        let block = mapping.cast::<u8>();
-        let skip = block.align_offset(block_bytes() as usize);
-        if skip > block_bytes() as usize {
-            return None;
-        }
-        // SAFETY: the mapping is three blocks long, so two whole ones begin at most one block behind its start; one byte of
-        // the second is written, the kernel fills the rest.
-        let (block, kept) = unsafe {
-            let block = block.add(skip);
-            let kept = block.add(block_bytes() as usize);
-            kept.write_volatile(1);
-            libc::madvise(kept.cast(), block_bytes() as usize, MADV_COLLAPSE);
-            (block, kept)
-        };
-        // SAFETY: an all-zero set is one to write to, and its size is given.
-        let (cpus, read) = unsafe {
-            let mut cpus: libc::cpu_set_t = std::mem::zeroed();
-            let read = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut cpus);
-            (cpus, read)
-        };
-        Some(Warm { mapping, block, kept, cpus: (read == 0).then_some(cpus) })
+        let bytes = block_bytes() as usize;
+        // Two whole blocks begin at most one block behind the start.
+        let mut mapping = MmapMut::map_anon(3 * bytes).ok()?;
+        let skip = mapping.as_ptr().align_offset(bytes);
+        let (block, kept) = mapping.get_mut(skip..skip.checked_add(2 * bytes)?)?.split_at_mut(bytes);
+        // The kernel fills the rest.
+        kept[0] = 1;
+        let (block, kept) = (block.as_mut_ptr(), kept.as_mut_ptr());
+        // SAFETY: the block is ours, and stays as it is.
+        unsafe { libc::madvise(kept.cast(), bytes, MADV_COLLAPSE) };
+        Some(Warm { _mapping: mapping, block, kept, cpus: sched_getaffinity(None).ok() })
     }
 
     /// Has the kernel touch a huge page, gives it back, and has every CPU put its pages on the lists.
@@ -79,34 +61,22 @@ impl Warm {
     }
 }
 
-impl Drop for Warm {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made by `new`; nothing refers to it any more.
-        unsafe { libc::munmap(self.mapping, length()) };
-    }
-}
-
 impl OnThisCpu<'_> {
-    fn start(cpus: Option<&libc::cpu_set_t>) -> OnThisCpu<'_> {
-        // SAFETY: asks for a number.
-        let cpu = unsafe { libc::sched_getcpu() };
-        let one = usize::try_from(cpu).ok().filter(|cpu| *cpu < libc::CPU_SETSIZE as usize);
-        let (Some(all), Some(one)) = (cpus, one) else { return OnThisCpu { cpus: None } };
-        // SAFETY: an all-zero set is one to write to, `one` is within it, and its size is given.
-        let stays = unsafe {
-            let mut only: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(one, &mut only);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &only)
+    fn start(cpus: Option<&CpuSet>) -> OnThisCpu<'_> {
+        let only = |cpu| {
+            let mut only = CpuSet::new();
+            only.set(cpu);
+            sched_setaffinity(None, &only).is_ok()
         };
-        OnThisCpu { cpus: (stays == 0).then_some(all) }
+        let cpu = sched_getcpu();
+        OnThisCpu { cpus: cpus.filter(|_| cpu < CpuSet::MAX_CPU && only(cpu)) }
     }
 }
 
 impl Drop for OnThisCpu<'_> {
     fn drop(&mut self) {
         if let Some(all) = self.cpus {
-            // SAFETY: the set is the one that the kernel gave, of the size that is given.
-            unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), all) };
+            let _ = sched_setaffinity(None, all);
         }
     }
 }
@@ -125,8 +95,7 @@ mod tests {
         drop(warm.prepare());
         let pagemap = std::fs::File::open("/proc/self/pagemap").expect("my own");
         assert_eq!(look(&pagemap, Range::sized(at, block_bytes())).map(|look| look.resident), Ok(0));
-        let now = Warm::new().expect("room").cpus.expect("a set");
-        // SAFETY: both sets are initialised.
-        assert!(unsafe { libc::CPU_EQUAL(&now, warm.cpus.as_ref().expect("a set")) });
+        let now = Warm::new().expect("room").cpus;
+        assert!(now.is_some() && now == warm.cpus);
     }
 }

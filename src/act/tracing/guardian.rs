@@ -5,40 +5,45 @@
 //! own, so that Ctrl-C does not reach it, and no signal but SIGKILL ends it. Who kills a whole cgroup kills it too; what is
 //! left then is swept away by the next start (`instance::sweep`).
 
+use crate::os::signal_set::SignalSet;
+use rustix::fs::{AtFlags, CWD, unlinkat};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::thread::{Timespec, nanosleep};
 use std::ffi::{CStr, CString};
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// How often an instance is tried that is still in use, 5 ms apart: 20 s.
 const TRIES: u32 = 4_000;
-static PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
 /// Ours, as long as it lives: dropped, the instance is removed by the guardian.
 #[derive(Debug)]
 pub struct Guardian {
     /// Closed first of all when it is dropped.
-    pipe: Option<OwnedFd>,
-    pid: libc::pid_t,
+    pipe: Option<PipeWriter>,
+    pid: Option<Pid>,
 }
 
 impl Guardian {
     /// For a directory that need not be there yet.
     pub fn start(instance: &Path) -> io::Result<Guardian> {
         let path = CString::new(instance.as_os_str().as_bytes())?;
-        let (reading, writing) = pipe()?;
-        let (is_ready, ready) = pipe()?;
+        let (reading, writing) = io::pipe()?;
+        let (mut is_ready, ready) = io::pipe()?;
         // SAFETY: the child calls only functions that are safe after a fork (signal-safety(7)), allocates nothing, and never
         // returns: other threads' locks may be held for ever in it.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
-            0 => guard(reading.as_raw_fd(), ready.as_raw_fd(), &path),
+            0 => guard(&reading, &ready, &path),
             pid => {
                 drop(ready);
-                let guardian = Guardian { pipe: Some(writing), pid };
+                let guardian = Guardian { pipe: Some(writing), pid: Pid::from_raw(pid) };
                 // Before it has a session of its own, a signal to our group would end it with us.
-                match std::fs::File::from(is_ready).read(&mut [0])? {
+                match is_ready.read(&mut [0])? {
                     0 => Err(io::Error::other("it ended at once")),
                     _ => Ok(guardian),
                 }
@@ -48,12 +53,11 @@ impl Guardian {
 
     /// There is nothing to remove: it ends, and is waited for.
     pub fn release(mut self) {
-        if let Some(pipe) = self.pipe.take() {
-            // SAFETY: one byte of a constant. A guardian that is gone gives EPIPE, and SIGPIPE is ignored by Rust programs.
-            unsafe { libc::write(pipe.as_raw_fd(), b"r".as_ptr().cast(), 1) };
+        if let Some(mut pipe) = self.pipe.take() {
+            // A guardian that is gone gives EPIPE, and SIGPIPE is ignored by Rust programs.
+            let _ = pipe.write(b"r");
             drop(pipe);
-            // SAFETY: it is our child, and no other code waits for it.
-            unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
+            let _ = waitpid(self.pid, WaitOptions::empty());
         }
     }
 }
@@ -61,65 +65,49 @@ impl Guardian {
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        // SAFETY: it is our child. It may still be at work: then it stays to be collected until we end.
-        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) };
+        // It may still be at work: then it stays to be collected until we end.
+        let _ = waitpid(self.pid, WaitOptions::NOHANG);
     }
 }
 
-/// The reading and the writing end.
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends: [RawFd; 2] = [-1; 2];
-    // SAFETY: the array has room for the two numbers.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: both were just opened and have no other owner.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
-}
-
-/// All that the child does.
-fn guard(pipe: RawFd, ready: RawFd, instance: &CStr) -> ! {
+/// All that the child does: by system calls alone, with texts that end with NUL, so that nothing is allocated.
+fn guard(pipe: &PipeReader, ready: &PipeWriter, instance: &CStr) -> ! {
     alone(pipe, ready);
-    let mut byte = 0_u8;
-    // SAFETY: a byte of ours to read into, a path that ends with NUL, and constants.
-    unsafe {
-        loop {
-            match libc::read(pipe, (&raw mut byte).cast(), 1) {
-                1 => libc::_exit(0),
-                -1 if *libc::__errno_location() == libc::EINTR => {}
-                _ => break,
-            }
+    let is_done = retry_on_intr(|| rustix::io::read(pipe, &mut [0])) == Ok(1) || removes(instance);
+    // SAFETY: ends the child without running anything of ours.
+    unsafe { libc::_exit(if is_done { 0 } else { 1 }) }
+}
+
+fn removes(instance: &CStr) -> bool {
+    (0..TRIES).any(|_| {
+        let is_gone = matches!(unlinkat(CWD, instance, AtFlags::REMOVEDIR), Ok(()) | Err(Errno::NOENT));
+        if !is_gone {
+            let _ = nanosleep(&PAUSE);
         }
-        for _ in 0..TRIES {
-            if libc::rmdir(instance.as_ptr()) == 0 || *libc::__errno_location() == libc::ENOENT {
-                libc::_exit(0);
-            }
-            libc::nanosleep(&raw const PAUSE, std::ptr::null_mut());
-        }
-        libc::_exit(1)
-    }
+        is_gone
+    })
 }
 
 /// Away from the terminal, from signals, and from all files but one: who waits for the end of our output waits for us only.
-fn alone(pipe: RawFd, ready: RawFd) {
-    // SAFETY: system calls with numbers and constant texts; the set of signals is ours.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-        libc::setsid();
-        libc::write(ready, c"r".as_ptr().cast(), 1);
-        libc::prctl(libc::PR_SET_NAME, c"marusa-guardian".as_ptr());
-        libc::chdir(c"/".as_ptr());
-        let close = |from: libc::c_uint, to: libc::c_uint| libc::syscall(libc::SYS_close_range, from, to, 0);
-        let number = pipe as libc::c_uint;
-        let below = if number == 0 { 0 } else { close(0, number - 1) };
-        // Before Linux 5.9 there is no such call.
-        if close(number + 1, libc::c_uint::MAX) != 0 || below != 0 {
-            (0..4096).filter(|other| *other != pipe).for_each(|other| {
-                libc::close(other);
-            });
-        }
+fn alone(pipe: &PipeReader, ready: &PipeWriter) {
+    SignalSet::all().block_only();
+    let _ = rustix::process::setsid();
+    let _ = rustix::io::write(ready, b"r");
+    let _ = rustix::thread::set_name(c"marusa-guardian");
+    let _ = rustix::process::chdir(c"/");
+    let pipe = pipe.as_raw_fd();
+    let number = pipe as libc::c_uint;
+    // SAFETY: closes files by their numbers; nothing of this process uses them from here on.
+    let close = |from: libc::c_uint, to: libc::c_uint| unsafe {
+        libc::syscall(libc::SYS_close_range, from, to, 0) == 0
+    };
+    let below = number == 0 || close(0, number - 1);
+    // Before Linux 5.9 there is no such call.
+    if !close(number + 1, libc::c_uint::MAX) || !below {
+        (0..4096).filter(|other| *other != pipe).for_each(|other| {
+            // SAFETY: as above.
+            unsafe { libc::close(other) };
+        });
     }
 }
 
@@ -147,8 +135,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(!left.exists() && kept.exists());
-        // SAFETY: it is our child.
-        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        let _ = waitpid(pid, WaitOptions::empty());
         std::fs::remove_dir(kept).expect("removed");
     }
 }

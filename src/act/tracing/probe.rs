@@ -12,6 +12,7 @@ use crate::os::host;
 use crate::os::machine::{base_page, huge_page};
 use crate::os::trace::decode::Record;
 use crate::os::trace::{Batch, Event, What};
+use memmap2::{Advice, MmapMut};
 
 pub const WHAT: &str = "time of huge page faults";
 
@@ -36,8 +37,7 @@ pub fn fault_times(tracing: &mut Tracing) -> Known<()> {
     let Ok(records) = drained else {
         return Err(not_measured("the trace could not be read"));
     };
-    // SAFETY: a system call without arguments.
-    let own = unsafe { libc::gettid() };
+    let own = rustix::thread::gettid().as_raw_pid();
     let zeroed_ns = zeroing(&records, own);
     tracing.later.extend(records);
     match zeroed_ns {
@@ -67,22 +67,12 @@ fn zeroing(records: &[Record], tid: i32) -> Option<u64> {
 /// How long the fault took, in nanoseconds.
 fn touch_a_huge_page() -> Option<u64> {
     let huge = huge_page() as usize;
-    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a mapping of our own that no other code knows: it is large enough to hold an aligned block, is advised as a whole,
-    // written to within that block, and unmapped at the end.
-    unsafe {
-        let start = libc::mmap(std::ptr::null_mut(), 2 * huge, access, kind, -1, 0);
-        if start == libc::MAP_FAILED {
-            return None;
-        }
-        libc::madvise(start, 2 * huge, libc::MADV_HUGEPAGE);
-        let block = start.byte_add(start.align_offset(huge).min(huge)).cast::<u8>();
-        let began = clock_ns();
-        block.write_volatile(1);
-        let took = clock_ns().saturating_sub(began);
-        libc::munmap(start, 2 * huge);
-        Some(took)
-    }
+    let mut memory = MmapMut::map_anon(2 * huge).ok()?;
+    let _ = memory.advise(Advice::HugePage);
+    let block = memory.as_ptr().align_offset(huge).min(huge);
+    let began = clock_ns();
+    *std::hint::black_box(&mut memory[block]) = 1;
+    Some(clock_ns().saturating_sub(began))
 }
 
 #[cfg(test)]

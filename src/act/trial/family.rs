@@ -4,6 +4,7 @@
 use super::{How, MARK};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::host;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -146,6 +147,7 @@ impl Family {
         if one.parent != std::process::id() as i32 || pid == self.root {
             return false;
         }
+        // Not by `rustix`, whose pids are never 0: the group may be that of another pid namespace.
         // SAFETY: a system call with a number.
         let group = unsafe { libc::getpgid(pid) };
         group == self.root || self.seen.contains(&(pid, one.start_ticks)) || self.is_marked(pid)
@@ -176,20 +178,23 @@ impl Family {
     }
 
     /// To the group of the program, and to each that left it.
-    pub fn signal(&self, signal: i32) {
-        // SAFETY: system calls with two numbers; the program is not waited for, so the group is still its own, and the others were
-        // found just now.
-        unsafe {
-            libc::kill(-self.root, signal);
-            self.members.keys().for_each(|pid| {
-                libc::kill(*pid, signal);
-            });
+    pub fn signal(&self, signal: Signal) {
+        // The program is not waited for, so the group is still its own, and the others were found just now.
+        Family::signal_group(self.root, signal);
+        for pid in self.members.keys().filter_map(|pid| Pid::from_raw(*pid)) {
+            let _ = kill_process(pid, signal);
         }
     }
 
+    /// Of a child that is not waited for.
     pub fn kill_group(root: i32) {
-        // SAFETY: a system call with two numbers; the group is that of a child that is not waited for.
-        unsafe { libc::kill(-root, libc::SIGKILL) };
+        Family::signal_group(root, Signal::KILL);
+    }
+
+    fn signal_group(root: i32, signal: Signal) {
+        if let Some(root) = Pid::from_raw(root) {
+            let _ = kill_process_group(root, signal);
+        }
     }
 
     /// After the program has ended: waits a little, then ends who is left, and says who that was.
@@ -208,7 +213,7 @@ impl Family {
                     left.push(Left { pid: *pid, name: one.name.clone(), lives: false });
                 }
             }
-            self.signal(libc::SIGKILL);
+            self.signal(Signal::KILL);
             std::thread::sleep(PAUSE);
             self.look();
         }

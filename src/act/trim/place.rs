@@ -6,11 +6,12 @@ use super::library;
 use crate::act::as_target::{OwnFile, User, directory};
 use crate::act::signals::Blocked;
 use crate::os::process::Process;
+use rustix::fs::StatVfsMountFlags;
 use std::ffi::CString;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// Directories of the target that are tried in this order. /tmp is where the attach socket is; it may be mounted noexec.
 const DIRECTORIES: [&str; 3] = ["tmp", "var/tmp", "dev/shm"];
@@ -62,13 +63,7 @@ fn place_in(root: &File, directory: &str, bytes: &[u8], user: User) -> io::Resul
 }
 
 fn is_noexec(directory: &OwnedFd) -> io::Result<bool> {
-    // SAFETY: an all-zero statvfs is a valid one.
-    let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the directory is open, and `facts` outlives the call.
-    if unsafe { libc::fstatvfs(directory.as_raw_fd(), &mut facts) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(facts.f_flag & libc::ST_NOEXEC != 0)
+    Ok(rustix::fs::fstatvfs(directory)?.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }
 
 /// The path by which the target knows a library of ours that it has mapped already. The dynamic linker compares names before

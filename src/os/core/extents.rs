@@ -2,8 +2,8 @@
 //! (fs/coredump.c, `dump_user_range`), so the holes tell what was in memory, as long as no copy has filled them.
 
 use crate::base::limits::CORE_EXTENTS_MAX;
+use rustix::fs::{SeekFrom, seek};
 use std::fs::File;
-use std::os::fd::AsRawFd;
 
 /// The data of a file: start and end, sorted, disjoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,9 @@ impl Extents {
         let mut data = Vec::new();
         let mut at = 0;
         while at < length {
-            let Some(start) = seek(file, at, libc::SEEK_DATA) else { break };
-            let end = seek(file, start, libc::SEEK_HOLE).unwrap_or(length).min(length);
+            // No code reads this file by its position. An error: behind the last data, or seeking cannot tell.
+            let Ok(start) = seek(file, SeekFrom::Data(at)) else { break };
+            let end = seek(file, SeekFrom::Hole(start)).unwrap_or(length).min(length);
             if data.len() == CORE_EXTENTS_MAX || end <= start {
                 data.push((start, length));
                 break;
@@ -45,14 +46,6 @@ impl Extents {
     pub fn covers(&self, start: u64, end: u64) -> bool {
         self.within(start, end).map(|(start, end)| end - start).sum::<u64>() == end - start
     }
-}
-
-/// `None` behind the last data, or where seeking cannot tell.
-fn seek(file: &File, at: u64, what: libc::c_int) -> Option<u64> {
-    let at = libc::off_t::try_from(at).ok()?;
-    // SAFETY: lseek touches no memory of ours, and no code reads this file by its position.
-    let found = unsafe { libc::lseek(file.as_raw_fd(), at, what) };
-    u64::try_from(found).ok()
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! never gives a process a file that it may not read itself, nor has root create one where the process could not.
 
 use crate::os::rights::{self as host_rights, Capability};
+use rustix::process::{DumpableBehavior, Gid, dumpable_behavior, getgroups, set_dumpable_behavior};
+use rustix::thread::set_thread_groups;
 use std::io;
 
 /// Runs `call` with the user and group `ids` for access to files, on this thread alone (setfsuid(2)). Without root's rights,
@@ -40,22 +42,22 @@ pub(super) fn permits(facts: &rustix::fs::Stat, (uid, gid): (u32, u32)) -> bool 
 
 /// Ids that were taken; dropped, the thread has its own again.
 struct Taken {
-    own: Option<((u32, u32), Vec<libc::gid_t>)>,
+    own: Option<((u32, u32), Vec<Gid>)>,
     /// A change of ids clears this flag of the process (kernel/cred.c, `commit_creds`), which guards /proc/self.
-    dumpable: libc::c_int,
+    is_dumpable: bool,
 }
 
 impl Taken {
     fn start((uid, gid): (u32, u32)) -> io::Result<Taken> {
         let own = own_ids();
-        // SAFETY: reads one flag of this process.
-        let dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
         if own.0 != 0 || own == (uid, gid) {
-            return Ok(Taken { own: None, dumpable });
+            return Ok(Taken { own: None, is_dumpable: false });
         }
-        let groups = groups()?;
-        set_groups(&[])?;
-        let taken = Taken { own: Some((own, groups)), dumpable };
+        let is_dumpable = dumpable_behavior() == Ok(DumpableBehavior::Dumpable);
+        // Of this thread alone: libc changes the groups of all (setgroups(2), "C library/kernel differences").
+        let groups = getgroups()?;
+        set_thread_groups(&[])?;
+        let taken = Taken { own: Some((own, groups)), is_dumpable };
         set((uid, gid));
         // The calls report no error: a second one returns the id in force (setfsuid(2)).
         match set((uid, gid)) {
@@ -70,10 +72,9 @@ impl Drop for Taken {
         let Some((ids, groups)) = &self.own else { return };
         set(*ids);
         // A thread that keeps none of its groups has fewer rights, not more.
-        let _ = set_groups(groups);
-        if self.dumpable == 1 {
-            // SAFETY: sets one flag of this process.
-            unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1) };
+        let _ = set_thread_groups(groups);
+        if self.is_dumpable {
+            let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
         }
     }
 }
@@ -85,25 +86,5 @@ fn set((uid, gid): (u32, u32)) -> (u32, u32) {
     unsafe {
         let gid = libc::setfsgid(gid);
         (libc::setfsuid(uid) as u32, gid as u32)
-    }
-}
-
-/// The supplementary groups of this thread.
-pub(super) fn groups() -> io::Result<Vec<libc::gid_t>> {
-    // SAFETY: with no room for groups the call only counts them.
-    let count = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
-    let mut groups = vec![0; usize::try_from(count).map_err(|_| io::Error::last_os_error())?];
-    // SAFETY: `groups` has the room that is named.
-    let count = unsafe { libc::getgroups(count, groups.as_mut_ptr()) };
-    groups.truncate(usize::try_from(count).map_err(|_| io::Error::last_os_error())?);
-    Ok(groups)
-}
-
-/// By a system call of its own: libc's changes all threads (setgroups(2), "C library/kernel differences").
-pub(super) fn set_groups(groups: &[libc::gid_t]) -> io::Result<()> {
-    // SAFETY: the list outlives the call and has the length that is named.
-    match unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }

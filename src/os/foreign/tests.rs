@@ -1,5 +1,7 @@
 use super::resolve::{below, by_kernel, by_name};
 use super::*;
+use rustix::process::{Gid, getgroups};
+use rustix::thread::set_thread_groups;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -176,12 +178,12 @@ fn what_only_root_may_read_is_not_opened_for_another_user() {
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     assert!(fs::read(&secret).is_ok(), "our own rights are back");
     // The file is for a group that we belong to.
-    let before = rights::groups().expect("our groups");
-    rights::set_groups(&[0]).expect("root may");
+    let before = getgroups().expect("our groups");
+    set_thread_groups(&[Gid::ROOT]).expect("root may");
     fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o640)).expect("mode");
     let opened = root(Some(nobody)).open("/secret");
-    assert_eq!(rights::groups().expect("our groups"), [0], "they are back");
-    rights::set_groups(&before).expect("root may");
+    assert_eq!(getgroups().expect("our groups"), [Gid::ROOT], "they are back");
+    set_thread_groups(&before).expect("root may");
     assert!(opened.is_err(), "nor by a group of ours");
     fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("mode");
     assert!(root(Some(nobody)).open("/secret").is_ok());
