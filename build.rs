@@ -37,7 +37,7 @@ fn main() {
 fn schemas() -> Vec<u8> {
     let mut files = Vec::new();
     below(Path::new(SCHEMAS), &mut files);
-    files.sort();
+    files.sort_by(|one, other| one.file_stem().cmp(&other.file_stem()));
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
     for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "json")) {
         let name = file.file_stem().and_then(|name| name.to_str()).expect("names of schemas are ASCII");

@@ -224,15 +224,6 @@ pub fn start(wanted: &Start) -> Result<Running, TrialError> {
     Ok(Running { pid, waiting, started, limit, outputs, watcher, family, stop, how: None, _reaper: reaper })
 }
 
-/// Starts it, looks at it every so often, and ends it.
-pub fn run(wanted: &Start, every: Duration, mut look: impl FnMut(&mut Running)) -> Result<Ended, TrialError> {
-    let mut running = start(wanted)?;
-    while running.until(Instant::now() + every) == Turn::Time {
-        look(&mut running);
-    }
-    Ok(running.end())
-}
-
 fn opened(path: &std::path::Path, file: io::Result<File>) -> Result<File, TrialError> {
     file.map_err(|error| TrialError::File { path: path.to_path_buf(), error })
 }

@@ -20,7 +20,7 @@ pub use allowance::Allowance;
 pub use clock::rfc3339;
 pub use covered::Covered;
 pub use gap::{Gap, Known, Why, or_null};
-pub use units::{bytes_of, counted, human};
+pub use units::{bytes_of, counted, human, tally};
 
 /// A number of bytes.
 pub type Bytes = u64;

@@ -178,11 +178,6 @@ impl<W: Write> Escaping<W> {
         Escaping::with(out, letters, Marks::Unknown)
     }
 
-    /// What is behind it; a character that was cut is lost.
-    pub fn get_ref(&self) -> &W {
-        &self.out
-    }
-
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut chunks = bytes.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
@@ -279,7 +274,7 @@ mod tests {
         let mut out = Escaping::new(Vec::new());
         serde_json::to_writer_pretty(&mut out, &serde_json::json!({ACTING: [ACTING, "\n\"\\\t"]}))
             .expect("written");
-        let text = String::from_utf8(out.get_ref().clone()).expect("UTF-8");
+        let text = String::from_utf8(out.out.clone()).expect("UTF-8");
         assert!(!text.chars().any(acts), "{text}");
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(value, serde_json::json!({ACTING: [ACTING, "\n\"\\\t"]}));
@@ -293,11 +288,11 @@ mod tests {
             for bytes in text.as_bytes().chunks(piece) {
                 out.write_all(bytes).expect("written");
             }
-            assert_eq!(String::from_utf8_lossy(out.get_ref()), "é\\u202e日\\u009b\\udb40\\udc41.", "{piece}");
+            assert_eq!(String::from_utf8_lossy(&out.out), "é\\u202e日\\u009b\\udb40\\udc41.", "{piece}");
         }
         let mut out = Escaping::new(Vec::new());
         out.write_all(b"a\x9b31mb\xff").expect("written");
-        assert_eq!(String::from_utf8_lossy(out.get_ref()), "a\u{fffd}31mb\u{fffd}");
+        assert_eq!(String::from_utf8_lossy(&out.out), "a\u{fffd}31mb\u{fffd}");
         let mut behind = Vec::new();
         Escaping::new(&mut behind).write_all(b"a\xe2\x80").expect("written");
         assert_eq!(String::from_utf8_lossy(&behind), "a\u{fffd}");
@@ -318,7 +313,7 @@ mod tests {
         assert_eq!(styled(false), "\\u001b[32mé\u{fffd}");
         let mut out = Escaping::new(Vec::new());
         Style::Red.write(&mut out, "x").expect("written");
-        assert_eq!(String::from_utf8_lossy(out.get_ref()), "\u{fffd}x\u{fffd}", "a file has no styles");
+        assert_eq!(String::from_utf8_lossy(&out.out), "\u{fffd}x\u{fffd}", "a file has no styles");
     }
 
     #[test]
@@ -327,7 +322,7 @@ mod tests {
         assert!(matches!(in_ascii("plain"), Cow::Borrowed("plain")));
         let mut out = Escaping::with(Vec::new(), Letters::Escaped, Marks::Unknown);
         out.write_all("{\"a\": \"…é\u{1f600}\"}".as_bytes()).expect("written");
-        let text = String::from_utf8(out.get_ref().clone()).expect("UTF-8");
+        let text = String::from_utf8(out.out.clone()).expect("UTF-8");
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert!(text.is_ascii() && value == serde_json::json!({"a": "…é\u{1f600}"}), "{text}");
     }

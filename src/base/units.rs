@@ -1,4 +1,4 @@
-//! Bytes for people, in the sentences of rooms that `show` is above; and as options of the JVM and of the kernel have them.
+//! Bytes and counts for people, in the sentences of rooms that `show` is above; and as options of the JVM and the kernel have them.
 
 /// "1.4 GiB", "17.0 MiB", "1023 MiB", "528 KiB", "0".
 pub fn human(bytes: u64) -> String {
@@ -39,6 +39,18 @@ pub fn bytes_of(text: &str) -> Option<u64> {
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// Each text once, in the order in which they came, and how often it did.
+pub fn tally(texts: impl IntoIterator<Item = String>) -> Vec<(String, usize)> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for text in texts {
+        match counts.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((text, 1)),
+        }
+    }
+    counts
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub struct DoctorArgs {
     watch: Duration,
     /// Exit with 1 on findings of this level or worse
     #[arg(long, value_enum, value_name = "LEVEL")]
-    fail_on: Option<LevelArg>,
+    fail_on: Option<Level>,
     /// Leave out the finding with this id; may be repeated
     #[arg(long, value_name = "ID")]
     ignore: Vec<String>,
@@ -66,23 +66,6 @@ pub struct DoctorArgs {
     verbose: bool,
     #[command(flatten)]
     deadline: DeadlineArgs,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LevelArg {
-    Info,
-    Warn,
-    Critical,
-}
-
-impl LevelArg {
-    pub(super) fn level(self) -> Level {
-        match self {
-            LevelArg::Info => Level::Info,
-            LevelArg::Warn => Level::Warn,
-            LevelArg::Critical => Level::Critical,
-        }
-    }
 }
 
 pub fn run(args: &DoctorArgs) -> anyhow::Result<u8> {
@@ -119,7 +102,7 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
     let mut gathered = gathered(args)?;
     let mut findings = match recording(args)? {
         Some(recording) => of_recording(&recording, &args.ignore, &mut gathered),
-        None => doctor::examine(&gathered.facts, &args.ignore).findings,
+        None => doctor::examine(&gathered.facts, &args.ignore),
     };
     if args.file().is_some() {
         findings.retain(|finding| finding.subject != Subject::Host);
@@ -209,13 +192,13 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
 pub(super) fn of_one(process: Process, watch: Duration) -> Vec<Finding> {
     let Ok(me) = Process::open(std::process::id() as i32) else { return Vec::new() };
     let gathered = gather::gather(Who::One(process), watch, &me, false);
-    doctor::examine(&gathered.facts, &[]).findings
+    doctor::examine(&gathered.facts, &[])
 }
 
 /// What is found of a JVM in a snapshot that was kept.
 pub(super) fn of_kept(mut snapshot: Snapshot) -> Vec<Finding> {
     snapshot.keep_only(Want { page_sizes: true, smaps: true, ..Want::default() });
-    let mut findings = doctor::examine(&gather::kept(snapshot).facts, &[]).findings;
+    let mut findings = doctor::examine(&gather::kept(snapshot).facts, &[]);
     findings.retain(|finding| finding.subject != Subject::Host);
     findings
 }
@@ -244,7 +227,7 @@ fn status(args: &DoctorArgs, gathered: &Gathered, findings: &[Finding]) -> anyho
     if let (true, Some(_), Some(gap)) = (all_unread, &args.target, unread.first()) {
         return Err(failed("the JVM could not be read", gap));
     }
-    let is_bad = |finding: &Finding| args.fail_on.is_some_and(|level| finding.level >= level.level());
+    let is_bad = |finding: &Finding| args.fail_on.is_some_and(|level| finding.level >= level);
     Ok(if findings.iter().any(is_bad) { 1 } else { 0 })
 }
 

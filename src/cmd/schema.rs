@@ -15,12 +15,16 @@ pub struct SchemaArgs {
 pub fn run(args: &SchemaArgs) -> anyhow::Result<u8> {
     let mut out = BufWriter::new(data().lock());
     let Some(name) = &args.name else {
-        schemas::NAMES.iter().try_for_each(|name| writeln!(out, "{name}"))?;
+        schemas::names().iter().try_for_each(|name| writeln!(out, "{name}"))?;
         return Ok(out.flush().map(|()| 0)?);
     };
     let text = schemas::text(name).ok_or_else(|| {
-        Failure::usage(format!("no document is named {name}: choose one of {}", schemas::NAMES.join(", ")))
+        Failure::usage(format!("no document is named {name}: choose one of {}", schemas::names().join(", ")))
     })?;
     out.write_all(text.as_bytes())?;
     Ok(out.flush().map(|()| 0)?)
 }
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;

@@ -2,7 +2,6 @@
 //! read where native memory grows or is large, and once where the heap is large.
 
 use super::deadline::DeadlineArgs;
-use super::doctor::LevelArg;
 use super::record::file;
 use super::{Failure, amount, progress, target};
 use crate::base::limits::TARGET_ALONE;
@@ -46,7 +45,7 @@ pub struct WhyArgs {
     time: Duration,
     /// Exit with 1 on answers of this level or worse
     #[arg(long, value_enum, value_name = "LEVEL")]
-    fail_on: Option<LevelArg>,
+    fail_on: Option<doctor::Level>,
     /// Machine-readable, schema marusa/why/1
     #[arg(long)]
     json: bool,
@@ -79,7 +78,7 @@ pub fn run(args: &WhyArgs) -> anyhow::Result<u8> {
     watch.over(args.time);
     let jvm = JvmFacts::of(process.pid, watch.snapshot, Some(&process));
     let facts = Facts { host: HostFacts::default(), jvms: vec![jvm] };
-    let findings = doctor::examine(&facts, &[]).findings;
+    let findings = doctor::examine(&facts, &[]);
     let seen =
         Seen { looks: &watch.looks, jvm: facts.jvms.first(), findings: &findings, classes: &watch.classes };
     let mut answers = why::answers(&seen);
@@ -100,7 +99,7 @@ pub fn run(args: &WhyArgs) -> anyhow::Result<u8> {
         false => show::text(&mut out, &shown)?,
     }
     out.flush()?;
-    let is_bad = |level: doctor::Level| args.fail_on.is_some_and(|least| level >= least.level());
+    let is_bad = |level: doctor::Level| args.fail_on.is_some_and(|least| level >= least);
     Ok(u8::from(answers.iter().any(|answer| is_bad(answer.level))))
 }
 

@@ -66,7 +66,7 @@ impl Filled {
             Some(By::Largest(area, bytes)) => {
                 of_area(area, &format!("had {}, the most of all", human(bytes)))
             }
-            None => vec![Remedy::Advice("a larger limit, or less in the cgroup".to_string())],
+            None => vec![Remedy::advice("a larger limit, or less in the cgroup")],
         }
     }
 }

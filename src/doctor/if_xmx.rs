@@ -4,7 +4,7 @@
 use super::budget::Budget;
 use super::facts::{Facts, GroupMemory, JvmFacts};
 use super::rules::container_limit;
-use super::{Cost, Finding, HostFacts, Level, Remedy, Subject};
+use super::{Finding, HostFacts, Level, Remedy};
 use crate::base::{Bytes, human};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -84,19 +84,13 @@ fn finding(
             bytes >> 20
         ))
     });
-    let pool = jvm.has_pool_heap().then(|| {
-        Remedy::Advice("the heap is on pages of the kernel's pool, which no memory limit counts".to_string())
-    });
+    let pool = jvm
+        .has_pool_heap()
+        .then(|| Remedy::advice("the heap is on pages of the kernel's pool, which no memory limit counts"));
     let record = Remedy::Advice(container_limit::ONE_LOOK.to_string());
-    Finding {
-        id: container_limit::RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title,
-        evidence: budget.evidence(jvm, group),
-        cost: Cost::default(),
-        remedies: largest.into_iter().chain(pool).chain([record]).collect(),
-    }
+    let evidence = budget.evidence(jvm, group);
+    let remedies = largest.into_iter().chain(pool).chain([record]);
+    container_limit::RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
 }
 
 /// As the JVM takes it.

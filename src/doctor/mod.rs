@@ -2,7 +2,8 @@
 //!
 //! A rule is data and a pure function over `Facts`: what was read of the host and of the JVMs, once, before any rule runs. So a
 //! rule is tested on facts that are made up, and never reads, waits or guesses. A fact that could not be read is a gap, and a
-//! rule that needs it finds nothing: that is reported in `Examination::gaps`, since no finding is not the same as healthy.
+//! rule that needs it finds nothing: that is reported with the findings (`JvmFacts::gaps`), since no finding is not the same as
+//! healthy.
 
 mod arenas;
 pub(crate) mod budget;
@@ -21,31 +22,14 @@ pub use facts::{Facts, HostFacts, JvmFacts};
 pub use rules::{CATALOG, RULES};
 pub use types::{Cost, Entry, Evidence, Finding, Level, Remedy, Rule, Subject};
 
-use crate::base::Gap;
-
-/// What all rules say of these facts.
-#[derive(Clone, Debug, Default)]
-pub struct Examination {
-    /// The worst first; among equals the host, then by pid, then by id.
-    pub findings: Vec<Finding>,
-    /// What could not be read, and so not be judged.
-    pub gaps: Vec<Gap>,
-}
-
-/// Runs every rule but the ones that are ignored.
-pub fn examine(facts: &Facts, ignored: &[String]) -> Examination {
+/// What all rules but the ignored ones say of these facts. The worst first; among equals the host, then by pid, then by id.
+pub fn examine(facts: &Facts, ignored: &[String]) -> Vec<Finding> {
     let is_wanted = |rule: &&&Rule| !ignored.iter().any(|id| id == rule.id);
     let mut findings: Vec<Finding> =
-        RULES.iter().filter(is_wanted).flat_map(|rule| (rule.find)(facts)).collect();
+        RULES.iter().filter(is_wanted).flat_map(|rule| rule.find(facts)).collect();
     findings.iter_mut().for_each(Finding::name_its_process);
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.level), finding.subject, finding.id));
-    let mut gaps: Vec<Gap> = Vec::new();
-    for gap in facts.gaps() {
-        if !gaps.contains(&gap) {
-            gaps.push(gap);
-        }
-    }
-    Examination { findings, gaps }
+    findings
 }
 
 #[cfg(test)]
@@ -75,6 +59,6 @@ mod tests {
 
     #[test]
     fn nothing_is_found_where_nothing_is_known() {
-        assert_eq!(examine(&Facts::default(), &[]).findings, []);
+        assert_eq!(examine(&Facts::default(), &[]), []);
     }
 }

@@ -2,7 +2,7 @@
 //! and not got. `pages::verify` finds what is missing and why; here one main cause is chosen, so that one rule speaks of it.
 
 use super::facts::{Facts, JvmFacts};
-use super::types::{Cost, Evidence, Finding, Level, Remedy, Subject};
+use super::types::{Evidence, Finding, Level, Remedy, Rule};
 use crate::base::{Bytes, human};
 use crate::map::Area;
 use crate::map::page_claims::{self, Asked, Claim, Said, Verdict as Truth};
@@ -197,22 +197,14 @@ impl Broken {
     }
 
     /// What is missing of pages that were asked for, and why.
-    pub fn lacking(&self, id: &'static str, jvm: &JvmFacts) -> Finding {
+    pub fn lacking(&self, rule: &Rule, jvm: &JvmFacts) -> Finding {
         let level = if self.is_worth_it() { Level::Warn } else { Level::Info };
         let title = format!("{} have no {}: {}", self.missing(), self.asked(), self.because());
-        self.finding(id, level, jvm, title)
+        self.finding(rule, level, jvm, title)
     }
 
-    pub fn finding(&self, id: &'static str, level: Level, jvm: &JvmFacts, title: String) -> Finding {
-        Finding {
-            id,
-            level,
-            subject: Subject::Jvm(jvm.pid),
-            title,
-            evidence: self.evidence(),
-            cost: Cost::default(),
-            remedies: self.remedies(jvm.pid),
-        }
+    pub fn finding(&self, rule: &Rule, level: Level, jvm: &JvmFacts, title: String) -> Finding {
+        rule.on_jvm(jvm.pid, level, title, self.evidence(), self.remedies(jvm.pid))
     }
 }
 

@@ -5,7 +5,7 @@ use super::facts::percent;
 use super::filled::Filled;
 use super::recorded_pools;
 use super::rules::{container_limit, malloc_freed_held, memory_grows, unattributed_large};
-use super::{Cost, Evidence, Finding, Level, Remedy, Subject};
+use super::{Cost, Evidence, Finding, Level, Remedy};
 use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
 use crate::map::Area;
@@ -66,22 +66,16 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
             Evidence::bytes("at the end", growth.level_bytes, "the recording"),
             Evidence::bytes("grown in an hour", pace, "the recording, as marusa leak judges it"),
         ];
-        Finding {
-            id: memory_grows::RULE.id,
-            level,
-            subject: Subject::Jvm(history.facts.pid),
-            title: format!(
-                "{what} grows by {}/h{how}, seen since {:.0} s after the first sample",
-                human(pace),
-                growth.steady_from_seconds
-            ),
-            evidence: sizes.into_iter().chain(with).chain(held_by).chain(compiled).collect(),
-            cost: Cost::default(),
-            remedies: vec![Remedy::Advice(
-                "marusa leak FILE --parts says which part grows; a size that is set now is reached later"
-                    .to_string(),
-            )],
-        }
+        let title = format!(
+            "{what} grows by {}/h{how}, seen since {:.0} s after the first sample",
+            human(pace),
+            growth.steady_from_seconds
+        );
+        let evidence = sizes.into_iter().chain(with).chain(held_by).chain(compiled);
+        let remedies = [Remedy::advice(
+            "marusa leak FILE --parts says which part grows; a size that is set now is reached later",
+        )];
+        memory_grows::RULE.on_jvm(history.facts.pid, level, title, evidence, remedies)
     };
     named.iter().map(finding).collect()
 }
@@ -120,15 +114,9 @@ fn killed(history: &History) -> Option<Finding> {
             "the recording",
         ));
     }
-    Some(Finding {
-        id: container_limit::RULE.id,
-        level: Level::Critical,
-        subject: Subject::Jvm(history.facts.pid),
-        title: format!("it ended when the kernel OOM-killed in its cgroup{had}"),
-        evidence,
-        cost: Cost::default(),
-        remedies: filled(history, last).remedies(),
-    })
+    let title = format!("it ended when the kernel OOM-killed in its cgroup{had}");
+    let remedies = filled(history, last).remedies();
+    Some(container_limit::RULE.on_jvm(history.facts.pid, Level::Critical, title, evidence, remedies))
 }
 
 /// What was known at a moment of a limit and of who holds memory under it.
@@ -179,22 +167,20 @@ fn near(history: &History) -> Option<Finding> {
         .filter_map(of_limit)
         .max_by(|one, other| percent(one.1, one.2).total_cmp(&percent(other.1, other.2)))?;
     let share = percent(held, limit);
-    (share >= container_limit::NEAR_PERCENT).then(|| Finding {
-        id: container_limit::RULE.id,
-        level: Level::Warn,
-        subject: Subject::Jvm(history.facts.pid),
-        title: format!(
-            "{share:.0} % of its cgroup's limit of {} were taken, {:.0} s after the first sample",
-            human(limit),
-            history.seconds(at)
-        ),
-        evidence: vec![
-            Evidence::bytes("taken, without what can be reclaimed", held, "the recording"),
-            Evidence::bytes("limit", limit, "the recording"),
-        ],
-        cost: Cost::default(),
-        remedies: filled(history, at).remedies(),
-    })
+    if share < container_limit::NEAR_PERCENT {
+        return None;
+    }
+    let title = format!(
+        "{share:.0} % of its cgroup's limit of {} were taken, {:.0} s after the first sample",
+        human(limit),
+        history.seconds(at)
+    );
+    let evidence = [
+        Evidence::bytes("taken, without what can be reclaimed", held, "the recording"),
+        Evidence::bytes("limit", limit, "the recording"),
+    ];
+    let remedies = filled(history, at).remedies();
+    Some(container_limit::RULE.on_jvm(history.facts.pid, Level::Warn, title, evidence, remedies))
 }
 
 /// An area at the last account, and its share of what was in memory.
@@ -212,38 +198,28 @@ fn freed(history: &History) -> Option<Finding> {
         return None;
     }
     let level = if share >= malloc_freed_held::WARN_PERCENT { Level::Warn } else { Level::Info };
-    Some(Finding {
-        id: malloc_freed_held::RULE.id,
-        level,
-        subject: Subject::Jvm(history.facts.pid),
-        title: format!(
-            "malloc held {} that the program freed, {share:.0} % of what was in memory",
-            human(bytes)
-        ),
-        evidence: vec![Evidence::bytes("freed, yet in memory", bytes, "the last account")],
-        cost: Cost::bytes(bytes),
-        remedies: vec![match history.ending {
-            Some((_, ending)) if ending.is_gone() => malloc_freed_held::interval(false),
-            _ => Remedy::Command(format!("marusa trim {} --dry-run", history.facts.pid)),
-        }],
-    })
+    let title =
+        format!("malloc held {} that the program freed, {share:.0} % of what was in memory", human(bytes));
+    let evidence = [Evidence::bytes("freed, yet in memory", bytes, "the last account")];
+    let remedies = [match history.ending {
+        Some((_, ending)) if ending.is_gone() => malloc_freed_held::interval(false),
+        _ => Remedy::Command(format!("marusa trim {} --dry-run", history.facts.pid)),
+    }];
+    Some(
+        malloc_freed_held::RULE
+            .on_jvm(history.facts.pid, level, title, evidence, remedies)
+            .costing(Cost::bytes(bytes)),
+    )
 }
 
 fn unattributed(history: &History) -> Option<Finding> {
     let (bytes, share) = last_of(history, Area::Unattributed)?;
     let is_large = bytes >= unattributed_large::WORTH_BYTES && share >= unattributed_large::WORTH_PERCENT;
-    is_large.then(|| Finding {
-        id: unattributed_large::RULE.id,
-        level: Level::Info,
-        subject: Subject::Jvm(history.facts.pid),
-        title: format!(
-            "of {}, {share:.0} % of what was in memory, it is not known whose they were",
-            human(bytes)
-        ),
-        evidence: vec![Evidence::bytes("unattributed, in memory", bytes, "the last account")],
-        cost: Cost::bytes(bytes),
-        remedies: Vec::new(),
-    })
+    let title =
+        format!("of {}, {share:.0} % of what was in memory, it is not known whose they were", human(bytes));
+    let evidence = [Evidence::bytes("unattributed, in memory", bytes, "the last account")];
+    let finding = unattributed_large::RULE.on_jvm(history.facts.pid, Level::Info, title, evidence, []);
+    is_large.then(|| finding.costing(Cost::bytes(bytes)))
 }
 
 #[cfg(test)]

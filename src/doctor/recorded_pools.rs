@@ -2,7 +2,7 @@
 //! no code ends.
 
 use super::rules::thread_pool_large;
-use super::{Cost, Evidence, Finding, Level, Remedy, Subject};
+use super::{Evidence, Finding, Level, Remedy};
 use crate::base::printable::escaped;
 use crate::record::history::History;
 use crate::record::key::{Key, Measure, Subject as Of};
@@ -34,17 +34,11 @@ pub fn find(history: &History) -> Option<Finding> {
     let counts = [("at the first account", first), ("at the last", last)];
     let counts =
         counts.map(|(what, count)| Evidence::count(format!("threads {what}"), count, "the recording"));
-    Some(Finding {
-        id: thread_pool_large::RULE.id,
-        level: if last - first >= WARN_GROWN { Level::Warn } else { Level::Info },
-        subject: Subject::Jvm(history.facts.pid),
-        title: format!("threads named \"{name}\" grew from {first} to {last}, and still grow"),
-        evidence: counts.into_iter().chain(stacks).collect(),
-        cost: Cost::default(),
-        remedies: vec![Remedy::Advice(
-            "bound the pool, or end the threads that are no longer needed".to_string(),
-        )],
-    })
+    let level = if last - first >= WARN_GROWN { Level::Warn } else { Level::Info };
+    let title = format!("threads named \"{name}\" grew from {first} to {last}, and still grow");
+    let evidence = counts.into_iter().chain(stacks);
+    let remedies = [Remedy::advice("bound the pool, or end the threads that are no longer needed")];
+    Some(thread_pool_large::RULE.on_jvm(history.facts.pid, level, title, evidence, remedies))
 }
 
 struct Grown {

@@ -17,7 +17,7 @@ pub fn not_unasked(facts: &Facts) -> Vec<Remedy> {
     }
     vec![
         Remedy::Setting(format!("echo madvise > {DIRECTORY}/enabled")),
-        Remedy::Advice("in the unit of the service: MemoryTHP=madvise (systemd 260, Linux 6.18)".to_string()),
+        Remedy::advice("in the unit of the service: MemoryTHP=madvise (systemd 260, Linux 6.18)"),
     ]
 }
 

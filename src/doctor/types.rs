@@ -1,13 +1,15 @@
 //! A finding, and the rule that makes it.
 
-use super::facts::Facts;
+use super::facts::{Facts, JvmFacts};
 use crate::base::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How bad it is. `Info`: good to know, nothing is lost now. `Warn`: memory or time is lost, or will be. `Critical`: the JVM
 /// or the host is being harmed now, or will be killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, clap::ValueEnum,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Info,
@@ -18,11 +20,7 @@ pub enum Level {
 impl Level {
     /// In recordings, from 1 on.
     pub fn number(self) -> u64 {
-        match self {
-            Level::Info => 1,
-            Level::Warn => 2,
-            Level::Critical => 3,
-        }
+        self as u64 + 1
     }
 
     pub fn of_number(number: u64) -> Option<Level> {
@@ -68,37 +66,34 @@ impl Evidence {
     pub fn state(what: impl Into<String>, value: impl Into<String>, source: impl Into<String>) -> Evidence {
         Evidence { what: what.into(), value: value.into(), number: None, unit: "", source: source.into() }
     }
+
+    fn figure(
+        what: impl Into<String>,
+        (number, unit): (f64, &'static str),
+        value: String,
+        source: impl Into<String>,
+    ) -> Evidence {
+        Evidence { number: Some(number), unit, ..Evidence::state(what, value, source) }
+    }
+
     /// A number of things.
     pub fn count(what: impl Into<String>, count: u64, source: impl Into<String>) -> Evidence {
-        let value = count.to_string();
-        Evidence {
-            what: what.into(),
-            value,
-            number: Some(count as f64),
-            unit: "count",
-            source: source.into(),
-        }
+        Evidence::figure(what, (count as f64, "count"), count.to_string(), source)
     }
+
     /// Bytes, formatted by the writer of each format.
     pub fn bytes(what: impl Into<String>, bytes: Bytes, source: impl Into<String>) -> Evidence {
-        let value = String::new();
-        Evidence {
-            what: what.into(),
-            value,
-            number: Some(bytes as f64),
-            unit: "bytes",
-            source: source.into(),
-        }
+        Evidence::figure(what, (bytes as f64, "bytes"), String::new(), source)
     }
+
     /// A percentage.
     pub fn percent(what: impl Into<String>, percent: f64, source: impl Into<String>) -> Evidence {
-        let value = format!("{percent:.1} %");
-        Evidence { what: what.into(), value, number: Some(percent), unit: "percent", source: source.into() }
+        Evidence::figure(what, (percent, "percent"), format!("{percent:.1} %"), source)
     }
+
     /// Milliseconds.
     pub fn ms(what: impl Into<String>, ms: f64, source: impl Into<String>) -> Evidence {
-        let value = format!("{ms:.1} ms");
-        Evidence { what: what.into(), value, number: Some(ms), unit: "ms", source: source.into() }
+        Evidence::figure(what, (ms, "ms"), format!("{ms:.1} ms"), source)
     }
 }
 
@@ -135,6 +130,22 @@ pub enum Remedy {
 }
 
 impl Remedy {
+    pub fn advice(text: &str) -> Remedy {
+        Remedy::Advice(text.to_string())
+    }
+
+    pub fn jvm_option(text: &str) -> Remedy {
+        Remedy::JvmOption(text.to_string())
+    }
+
+    pub fn setting(text: &str) -> Remedy {
+        Remedy::Setting(text.to_string())
+    }
+
+    pub fn command(text: &str) -> Remedy {
+        Remedy::Command(text.to_string())
+    }
+
     pub fn text(&self) -> &str {
         match self {
             Remedy::Command(text)
@@ -163,6 +174,10 @@ pub struct Finding {
 }
 
 impl Finding {
+    pub fn costing(self, cost: Cost) -> Finding {
+        Finding { cost, ..self }
+    }
+
     /// Puts the pid into the places that a rule names for any process: "/proc/PID/maps", "marusa map PID". Who reads a finding
     /// must be able to run its remedies unchanged.
     pub fn name_its_process(&mut self) {
@@ -201,10 +216,88 @@ pub struct Rule {
     pub id: &'static str,
     /// What it looks for, in a line: for lists and SARIF.
     pub title: &'static str,
-    pub find: fn(&Facts) -> Vec<Finding>,
+    find: Find,
+}
+
+/// What a rule judges at once.
+enum Find {
+    Facts(fn(&Facts) -> Vec<Finding>),
+    /// With one finding at most.
+    One(fn(&Facts) -> Option<Finding>),
+    Jvm(fn(&JvmFacts) -> Option<Finding>),
+    /// A JVM with what there is of its host.
+    JvmHere(fn(&Facts, &JvmFacts) -> Option<Finding>),
 }
 
 impl Rule {
+    pub const fn new(id: &'static str, title: &'static str, find: fn(&Facts) -> Vec<Finding>) -> Rule {
+        Rule { id, title, find: Find::Facts(find) }
+    }
+
+    pub const fn of_facts(
+        id: &'static str,
+        title: &'static str,
+        find: fn(&Facts) -> Option<Finding>,
+    ) -> Rule {
+        Rule { id, title, find: Find::One(find) }
+    }
+
+    pub const fn of_each_jvm(
+        id: &'static str,
+        title: &'static str,
+        find: fn(&JvmFacts) -> Option<Finding>,
+    ) -> Rule {
+        Rule { id, title, find: Find::Jvm(find) }
+    }
+
+    pub const fn of_each_jvm_here(
+        id: &'static str,
+        title: &'static str,
+        find: fn(&Facts, &JvmFacts) -> Option<Finding>,
+    ) -> Rule {
+        Rule { id, title, find: Find::JvmHere(find) }
+    }
+
+    pub fn find(&self, facts: &Facts) -> Vec<Finding> {
+        match self.find {
+            Find::Facts(find) => find(facts),
+            Find::One(find) => find(facts).into_iter().collect(),
+            Find::Jvm(find) => facts.jvms.iter().filter_map(find).collect(),
+            Find::JvmHere(find) => facts.jvms.iter().filter_map(|jvm| find(facts, jvm)).collect(),
+        }
+    }
+
+    /// What it found of a JVM; the cost, where it is known, comes after (`Finding::costing`).
+    pub fn on_jvm(
+        &self,
+        pid: i32,
+        level: Level,
+        title: impl Into<String>,
+        evidence: impl IntoIterator<Item = Evidence>,
+        remedies: impl IntoIterator<Item = Remedy>,
+    ) -> Finding {
+        Finding { subject: Subject::Jvm(pid), ..self.on_host(level, title, evidence, remedies) }
+    }
+
+    /// What it found of the host.
+    pub fn on_host(
+        &self,
+        level: Level,
+        title: impl Into<String>,
+        evidence: impl IntoIterator<Item = Evidence>,
+        remedies: impl IntoIterator<Item = Remedy>,
+    ) -> Finding {
+        Finding {
+            id: self.id,
+            level,
+            subject: Subject::Host,
+            title: title.into(),
+            evidence: evidence.into_iter().collect(),
+            cost: Cost::default(),
+            remedies: remedies.into_iter().collect(),
+        }
+    }
+
     /// The page that explains it, from the root of the repository.
     pub fn page(&self) -> String {
         format!("docs/findings/{}.md", self.id)

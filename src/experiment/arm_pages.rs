@@ -312,7 +312,6 @@ pub struct Prepared {
     store: Store,
     /// The run in the state directory; `None`: nothing had to change.
     pub id: Option<String>,
-    pub steps: Vec<Step>,
     _blocked: Blocked,
 }
 
@@ -320,7 +319,7 @@ pub struct Prepared {
 pub fn prepare(steps: Vec<Step>, state: &Path, name: &str) -> Result<Prepared, ArmError> {
     let blocked = Blocked::start();
     let (machine, store) = (Linux::default(), Store::new(state));
-    let mut prepared = Prepared { machine, store, id: None, steps: steps.clone(), _blocked: blocked };
+    let mut prepared = Prepared { machine, store, id: None, _blocked: blocked };
     if steps.is_empty() {
         return Ok(prepared);
     }

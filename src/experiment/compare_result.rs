@@ -9,6 +9,7 @@ mod power;
 
 use super::stats::{self, Claim, Effect, Method, Needed, Sample, Scale, several};
 use super::trial_record::{Figure, ResidentAreas, Trial};
+use crate::base::tally;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -165,13 +166,7 @@ pub fn compare(trials: &[Trial], ask: &Ask) -> Comparison {
 
 fn count(trials: &[Trial], arm: &str, skipped: usize) -> ArmCount {
     let of_arm = || trials.iter().filter(|trial| trial.arm == arm);
-    let mut left_out: Vec<(String, usize)> = Vec::new();
-    for why in of_arm().filter_map(|trial| trial.left_out.as_ref()) {
-        match left_out.iter_mut().find(|(known, _)| known == why) {
-            Some((_, count)) => *count += 1,
-            None => left_out.push((why.clone(), 1)),
-        }
-    }
+    let left_out = tally(of_arm().filter_map(|trial| trial.left_out.clone()));
     let good = || of_arm().filter(|trial| trial.counts());
     let counted: Vec<&Trial> = good().filter(|trial| trial.block > skipped).collect();
     let last = counted.iter().rev().find_map(|trial| trial.heap_pages.as_ref());

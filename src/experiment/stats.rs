@@ -12,6 +12,7 @@ pub mod several;
 pub mod two_arms;
 
 #[cfg(test)]
+#[path = "stats/coverage_tests.rs"]
 mod coverage;
 
 pub use needed::{Needed, blocks_for};

@@ -91,26 +91,6 @@ impl Held {
     }
 }
 
-#[cfg(test)]
-impl Held {
-    /// In blocks of 4 KiB.
-    pub fn made_up(holder: &str, bytes: Bytes) -> Held {
-        Held {
-            holder: holder.to_string(),
-            how: HeldBy::Field,
-            kind: Some("rocksdb::LRUCache".to_string()),
-            library: None,
-            bytes,
-            blocks: bytes / 4096,
-            direct_bytes: None,
-            direct_blocks: None,
-            types: Vec::new(),
-            is_mapping: false,
-            large: Vec::new(),
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct HeldType {
     #[serde(rename = "type")]
@@ -139,5 +119,29 @@ impl Holders {
     /// `None`: they were not read to the end.
     pub fn complete(&self) -> Option<&Holders> {
         self.gaps.iter().all(|gap| !gap.why.is_given_up()).then_some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Held {
+        /// In blocks of 4 KiB.
+        pub fn made_up(holder: &str, bytes: Bytes) -> Held {
+            Held {
+                holder: holder.to_string(),
+                how: HeldBy::Field,
+                kind: Some("rocksdb::LRUCache".to_string()),
+                library: None,
+                bytes,
+                blocks: bytes / 4096,
+                direct_bytes: None,
+                direct_blocks: None,
+                types: Vec::new(),
+                is_mapping: false,
+                large: Vec::new(),
+            }
+        }
     }
 }

@@ -180,10 +180,6 @@ pub struct Reclaim {
 }
 
 impl Ledger {
-    pub fn rows_of(&self, item: Item) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(move |row| row.item == item)
-    }
-
     /// All rows of some items together.
     pub fn sum_of(&self, items: &[Item]) -> i64 {
         self.rows.iter().filter(|row| items.contains(&row.item)).map(|row| row.bytes).sum()

@@ -33,11 +33,6 @@ pub struct Seen {
 }
 
 impl Ledger {
-    /// The ledger of the figures alone, without a reading of the processes.
-    pub fn of_stat(stat: &GroupStat) -> Ledger {
-        Ledger::of(stat, &Seen::default(), usize::MAX)
-    }
-
     /// With the `top` largest rows of each item; the smaller ones are one row.
     pub fn of(stat: &GroupStat, seen: &Seen, top: usize) -> Ledger {
         let mut rows = anonymous(stat, &seen.members);
@@ -215,6 +210,17 @@ fn outside(stat: &GroupStat) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Ledger {
+        /// The ledger of the figures alone, without a reading of the processes.
+        pub fn of_stat(stat: &GroupStat) -> Ledger {
+            Ledger::of(stat, &Seen::default(), usize::MAX)
+        }
+
+        pub fn rows_of(&self, item: Item) -> impl Iterator<Item = &Row> {
+            self.rows.iter().filter(move |row| row.item == item)
+        }
+    }
 
     fn member(pid: i32, anon_bytes: Bytes) -> Member {
         Member {

@@ -31,10 +31,6 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    pub fn exactly(bytes: Bytes) -> Estimate {
-        Estimate { bytes, low: bytes, high: bytes }
-    }
-
     /// The sum of two that know nothing of each other.
     fn plus(self, other: Estimate) -> Estimate {
         let bytes = self.bytes.saturating_add(other.bytes);

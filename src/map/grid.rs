@@ -231,18 +231,6 @@ fn add_coarse(out: &mut Vec<Run>, run: Run, is_whole: bool) {
     }
 }
 
-impl Grid {
-    /// Bytes in memory by the runs; a law of the tests: it is what the kernel's runs of pages say.
-    pub fn resident_bytes(&self) -> Bytes {
-        let of = |run: &Run| match run.state {
-            State::Absent | State::Swapped => 0,
-            State::Present(_) => run.range.bytes(),
-            State::Some(pages) => pages * PAGE,
-        };
-        self.runs.iter().map(of).sum()
-    }
-}
-
 #[cfg(test)]
 #[path = "grid_tests.rs"]
 mod tests;

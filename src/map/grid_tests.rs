@@ -4,6 +4,18 @@ use crate::map::join;
 use crate::map::join::tests::{extent, run, snapshot};
 use crate::os::page_kind::Backing;
 
+impl Grid {
+    /// Bytes in memory by the runs; a law of the tests: it is what the kernel's runs of pages say.
+    pub fn resident_bytes(&self) -> Bytes {
+        let of = |run: &Run| match run.state {
+            State::Absent | State::Swapped => 0,
+            State::Present(_) => run.range.bytes(),
+            State::Some(pages) => pages * PAGE,
+        };
+        self.runs.iter().map(of).sum()
+    }
+}
+
 const HEAP: u64 = 0x1000_0000;
 
 fn heap(pages: Vec<PageRun>) -> (Snapshot, MemoryMap) {

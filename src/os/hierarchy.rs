@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The root directory of the host's first process, for a container that has the host's pids: no mount is needed.
-pub(super) const FIRST_ROOT: &str = "/proc/1/root";
+const FIRST_ROOT: &str = "/proc/1/root";
 
 /// Whether process 1 is the host's, and has other mounts than we have.
 pub(super) fn is_in_container() -> bool {

@@ -4,27 +4,12 @@
 //! followed: the user gave the name.
 
 use super::foreign;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     foreign::open(path.as_ref())
-}
-
-/// As `open`, with options of the caller's: a file that is written on, or made.
-pub fn open_with(path: impl AsRef<Path>, options: &mut OpenOptions) -> io::Result<File> {
-    // A device may act when it is opened (tape(4) rewinds, watchdog(4) starts), so it is not opened.
-    if fs::metadata(&path).is_ok_and(|facts| !facts.is_file()) {
-        return Err(not_regular());
-    }
-    // Whatever has the name by now, the call neither waits (a FIFO, a lease) nor takes a terminal.
-    let file = options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(not_regular()),
-    }
 }
 
 /// The whole file; one that has more than `bytes_max` is an error.
@@ -63,14 +48,11 @@ pub fn start(path: impl AsRef<Path>, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn not_regular() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::CString;
+    use std::fs;
     use std::os::unix::ffi::OsStrExt;
 
     #[test]

@@ -149,6 +149,13 @@ impl Target<'_> {
 }
 
 impl OsView {
+    /// A view with nothing but these.
+    pub fn of(mappings: Vec<Mapping>, pages: Known<Vec<PageRun>>) -> OsView {
+        let (process, status) = (ProcessFacts::default(), Status::default());
+        let (late, tasks, gaps, page_sizes, smaps) = (None, Vec::new(), Vec::new(), None, None);
+        OsView { process, status, mappings, pages, late, tasks, gaps, page_sizes, smaps }
+    }
+
     /// Whether nothing can be read of `range` without waiting.
     pub fn is_late(&self, range: Range) -> bool {
         self.late.as_ref().is_some_and(|late| late.overlaps(range))

@@ -9,6 +9,7 @@ use crate::base::{Addr, Bytes};
 use crate::jvm::hotspot::report::large_pages;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::sync::LazyLock;
 
 /// The letters of a line that are kept.
 const TEXT_MAX: usize = 200;
@@ -26,183 +27,14 @@ pub struct Message {
     pub means: &'static str,
 }
 
-/// The first that fits a line is taken, so the longer ones come first.
-pub const MESSAGES: &[Message] = &[
-    Message {
-        id: "no_pool",
-        text: "UseLargePages disabled, no large pages configured and available on the system.",
-        jdks: "17-25",
-        means: "no HugeTLB page was free when the JVM started: all of it is on small pages",
-    },
-    Message {
-        id: "large_page_refused",
-        text: "Large page size (*) failed sanity check",
-        jdks: "17-25",
-        means: "no page of this size could be mapped when the JVM started; it tries the next smaller one",
-    },
-    Message {
-        id: "shm_failed",
-        text: "Failed to reserve shared memory. (error = *)",
-        jdks: "8-21",
-        means: "no HugeTLB pages, and the second way (SysV shared memory) failed too: this reservation is on small pages",
-    },
-    Message {
-        id: "shm_attach_failed",
-        text: "Failed to attach shared memory. (error = *)",
-        jdks: "8-21",
-        means: "a SysV segment of HugeTLB pages could not be attached: this reservation is on small pages",
-    },
-    Message {
-        id: "reservation_failed",
-        text: "Failed to reserve large pages memory req_addr: * bytes: * (errno = *)",
-        jdks: "8-11",
-        means: "too few HugeTLB pages for this reservation: it is on small pages",
-    },
-    Message {
-        id: "reservation_failed",
-        text: "Failed to reserve and commit memory. req_addr: * bytes: * page size: * (errno = *)",
-        jdks: "17",
-        means: "too few HugeTLB pages for this reservation: it is on small pages, or on the next smaller large ones",
-    },
-    Message {
-        id: "reservation_failed",
-        text: "Failed to reserve and commit memory with given page size. req_addr: * size: *, page size: *, (errno = *)",
-        jdks: "21-25",
-        means: "too few HugeTLB pages of this size for this reservation; it tries the next smaller size",
-    },
-    Message {
-        id: "reservation_failed",
-        text: "Failed to reserve and commit memory using large pages. req_addr: * bytes: *",
-        jdks: "21-25",
-        means: "too few HugeTLB pages for this reservation: it is on small pages",
-    },
-    Message {
-        id: "hugetlbfs_not_configured",
-        text: "HugeTLBFS is not configured or not supported by the operating system.",
-        jdks: "17-21",
-        means: "no HugeTLB page was free when the JVM started; -XX:+UseHugeTLBFS has nothing to use",
-    },
-    Message {
-        id: "hugetlbfs_not_configured",
-        text: "HugeTLBFS is not supported by the operating system.",
-        jdks: "8-11",
-        means: "no HugeTLB page was free when the JVM started; -XX:+UseHugeTLBFS has nothing to use",
-    },
-    Message {
-        id: "shm_not_configured",
-        text: "Large pages using UseSHM are not configured on this system.",
-        jdks: "17-21",
-        means: "-XX:+UseSHM needs HugeTLB pages, and the JVM's group in vm.hugetlb_shm_group or CAP_IPC_LOCK",
-    },
-    Message {
-        id: "size_ignored",
-        text: "Setting LargePageSizeInBytes has no effect on this OS. Large page size is *",
-        jdks: "8-11",
-        means: "JDK 8 and 11 use the kernel's default size only (Hugepagesize in /proc/meminfo)",
-    },
-    Message {
-        id: "size_invalid",
-        text: "LargePageSizeInBytes is not a valid large page size (*) using the default large page size: *",
-        jdks: "17-25",
-        means: "the kernel has no pages of this size; the default size is used",
-    },
-    Message {
-        id: "size_invalid",
-        text: "LargePageSizeInBytes ( * ) must be a power of 2",
-        jdks: "25",
-        means: "the JVM does not start with this size",
-    },
-    Message {
-        id: "zgc_size",
-        text: "Incompatible -XX:LargePageSizeInBytes, only * large pages are supported by ZGC",
-        jdks: "21-25",
-        means: "ZGC takes 2M pages only; the JVM does not start",
-    },
-    Message {
-        id: "zgc_size",
-        text: "Incompatible large page size configured * (expected *)",
-        jdks: "17",
-        means: "ZGC takes 2M pages only; the JVM does not start",
-    },
-    Message {
-        id: "zgc_heap_failed",
-        text: "Failed to allocate initial Java heap (*)",
-        jdks: "17-25",
-        means: "too few HugeTLB pages for ZGC's heap, which has no small pages to fall back to: the JVM ends",
-    },
-    Message {
-        id: "zgc_heap_shrunk",
-        text: "Forced to lower max Java heap size from * to *",
-        jdks: "17-25",
-        means: "too few HugeTLB pages for ZGC's heap: it cannot grow to what was asked",
-    },
-    Message {
-        id: "zgc_heap_shrunk",
-        text: "Forcefully lowering max Java heap size to *",
-        jdks: "11",
-        means: "too few HugeTLB pages for ZGC's heap (after five seconds of trying): it cannot grow to what was asked",
-    },
-    Message {
-        id: "zgc_commit_failed",
-        text: "Failed to map backing file (*)",
-        jdks: "11",
-        means: "too few HugeTLB pages for a part of ZGC's heap",
-    },
-    Message {
-        id: "zgc_commit_failed",
-        text: "Failed to commit memory (*)",
-        jdks: "17-25",
-        means: "too few HugeTLB pages for a part of ZGC's heap",
-    },
-    Message {
-        id: "zgc_filesystem",
-        text: "-XX:+UseLargePages * when using a * filesystem",
-        jdks: "11-25",
-        means: "the directory that holds ZGC's heap decides its pages (-XX:AllocateHeapAt or its old name ZPath)",
-    },
-    Message {
-        id: "shmem_off",
-        text: "Shared memory transparent huge pages are not enabled in the OS.",
-        jdks: "25",
-        means: "ZGC's heap is shared memory, for which transparent_hugepage/shmem_enabled decides",
-    },
-    Message {
-        id: "thp_off",
-        text: "Anonymous transparent huge pages are not enabled in the OS.",
-        jdks: "25",
-        means: "transparent_hugepage/enabled said never when the JVM started",
-    },
-    Message {
-        id: "thp_off",
-        text: "UseTransparentHugePages disabled, transparent huge pages are not supported by the operating system.",
-        jdks: "21-25",
-        means: "transparent_hugepage/enabled said never when the JVM started; the JVM switched its flag off",
-    },
-    Message {
-        id: "thp_off",
-        text: "TransparentHugePages is not supported by the operating system.",
-        jdks: "8-21",
-        means: "transparent_hugepage/enabled said never when the JVM started; the JVM switched its flag off",
-    },
-    Message {
-        id: "heap_in_file",
-        text: "Cannot allocate * large pages for Java Heap when AllocateHeapAt option is set.",
-        jdks: "11-25",
-        means: "a heap in a file (-XX:AllocateHeapAt) gets the pages of that file system",
-    },
-    Message {
-        id: "unknown_option",
-        text: "Unrecognized VM option 'UseHugeTLBFS'",
-        jdks: "23-25",
-        means: "the option is gone since JDK 23 (obsolete in 22): -XX:+UseLargePages alone",
-    },
-    Message {
-        id: "unknown_option",
-        text: "Unrecognized VM option 'UseSHM'",
-        jdks: "23-25",
-        means: "the option is gone since JDK 23 (obsolete in 22): -XX:+UseLargePages alone",
-    },
-];
+/// From messages.tsv: id, releases, text, meaning. The first that fits a line is taken, so the longer ones come first.
+static MESSAGES: LazyLock<Vec<Message>> = LazyLock::new(|| {
+    let message = |line: &'static str| {
+        let [id, jdks, text, means] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
+        Some(Message { id, text, jdks, means })
+    };
+    include_str!("messages.tsv").lines().filter_map(message).collect()
+});
 
 /// One message of a log. The same one in the same words is counted, not repeated.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -277,6 +109,16 @@ fn fit<'a>(line: &'a str, text: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_line_of_the_table_is_a_message() {
+        assert_eq!(MESSAGES.len(), include_str!("messages.tsv").lines().count());
+        assert!(
+            MESSAGES
+                .iter()
+                .all(|one| [one.id, one.text, one.jdks, one.means].iter().all(|cell| !cell.is_empty()))
+        );
+    }
 
     fn ids(log: &str) -> Vec<&'static str> {
         find(log).iter().map(|found| found.message.id).collect()

@@ -211,17 +211,7 @@ fn summarise(process: &Process, mappings: &[Mapping], status: &Status) -> Known<
         Err(gap) if gap.why != Why::Denied => pagemap::read(process, mappings, status, None)?.runs,
         runs => runs?,
     };
-    let view = OsView {
-        process: ProcessFacts::default(),
-        status: status.clone(),
-        mappings: mappings.to_vec(),
-        pages: Ok(pages),
-        tasks: Vec::new(),
-        gaps: Vec::new(),
-        late: None,
-        page_sizes: None,
-        smaps: None,
-    };
+    let view = OsView { status: status.clone(), ..OsView::of(mappings.to_vec(), Ok(pages)) };
     let memory = live::Live::open(process, &view)?;
     summary::read(&Target { view: &view, memory: &memory, symbols: &NoSymbols })
 }

@@ -9,7 +9,6 @@ mod metrics;
 mod packages;
 mod page_readers;
 mod ratchets;
-mod schemas;
 #[path = "../common/scrape.rs"]
 mod scrape;
 mod strangers;

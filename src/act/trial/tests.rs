@@ -2,6 +2,15 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// Starts it, looks at it every so often, and ends it.
+fn run(wanted: &Start, every: Duration, mut look: impl FnMut(&mut Running)) -> Result<Ended, TrialError> {
+    let mut running = start(wanted)?;
+    while running.until(Instant::now() + every) == Turn::Time {
+        look(&mut running);
+    }
+    Ok(running.end())
+}
+
 struct Directory(PathBuf);
 
 impl Directory {

@@ -19,6 +19,7 @@ pub mod region;
 mod resync;
 mod split;
 #[cfg(any(test, fuzzing))]
+#[path = "synthetic_tests.rs"]
 pub mod synthetic;
 pub mod tcache;
 pub mod walk;

@@ -3,15 +3,17 @@
 
 use super::saved::Saved;
 use crate::act::signals;
+use crate::base::{Gap, Why};
 use crate::cmd::pages::door;
 use crate::cmd::progress;
 use crate::cmd::quiet::QuietArgs;
-use crate::experiment::arm_pages::PageMode;
+use crate::experiment::arm_pages::{self, ArmError, PageMode};
 use crate::experiment::bench::trials::{Arm, Trial};
 use crate::experiment::order;
+use crate::pages::Step;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Debug)]
 #[group(skip)]
@@ -52,6 +54,31 @@ pub struct ArmsArgs {
     pub save: Option<PathBuf>,
     #[command(flatten)]
     pub turns: RoundsArgs,
+}
+
+/// A trial on the host as `arranged` says, which is restored behind it. One whose arm cannot be arranged does not count, and is no
+/// failure.
+pub fn on_host<A: Arm, F, W, E>(
+    trial: &mut Trial<A, F>,
+    name: &str,
+    state: &Path,
+    arranged: Result<(W, Vec<Step>), ArmError>,
+    run: impl FnOnce(&mut Trial<A, F>, W) -> Result<(), E>,
+) -> Result<(), E> {
+    let name = format!("{name} {}", trial.arm.name());
+    let prepared = arranged.and_then(|(what, steps)| Ok((what, arm_pages::prepare(steps, state, &name)?)));
+    let (what, prepared) = match prepared {
+        Ok(both) => both,
+        Err(error) => {
+            trial.discount(error.to_string());
+            return Ok(());
+        }
+    };
+    let outcome = run(trial, what);
+    if let Err(error) = prepared.undo() {
+        trial.gaps.push(Gap::new("the host as it was", Why::Denied).hint(error.to_string()));
+    }
+    outcome
 }
 
 /// What is measured, in which order.

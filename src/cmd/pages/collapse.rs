@@ -42,14 +42,7 @@ pub fn run(args: &CollapseArgs) -> anyhow::Result<u8> {
         Asked { direction: Direction::Collapse, wanted: args.areas.wanted(), pace, dry_run: args.dry_run };
     let blocks = target::to_change(&before.plan.blocks);
     if !args.json {
-        show::before(
-            &mut stdout().lock(),
-            &before.snapshot,
-            &before.map,
-            &before.plan,
-            &asked,
-            blocks.len(),
-        )?;
+        tell_before(&before, &asked, blocks.len())?;
     }
     if args.dry_run || blocks.is_empty() || hindrance.is_err() {
         return nothing_done(args.json, &asked, &before, hindrance);
@@ -75,6 +68,11 @@ fn hindrance(process: &Process, before: &Look) -> anyhow::Result<()> {
         return Err(Failure { status: 1, message }.into());
     }
     Ok(())
+}
+
+pub(super) fn tell_before(before: &Look, asked: &Asked, blocks: usize) -> std::io::Result<()> {
+    let Look { snapshot, map, plan, .. } = before;
+    show::before(&mut stdout().lock(), snapshot, map, plan, asked, blocks)
 }
 
 pub(super) fn nothing_done(

@@ -87,7 +87,7 @@ pub struct PlanArgs {
     json: bool,
     /// Print the plan as configuration of other tools
     #[arg(long, value_enum)]
-    emit: Option<EmitArg>,
+    emit: Option<Emit>,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,19 +103,6 @@ enum ModeArg {
     Auto,
 }
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum EmitArg {
-    Sysctl,
-    Tmpfiles,
-    Limits,
-    Systemd,
-    Cmdline,
-    Docker,
-    Kubernetes,
-    Jvm,
-    All,
-}
-
 pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
     args.output.iter().try_for_each(|path| check_output(path))?;
     let plan = match (args.code, &args.jdk) {
@@ -129,7 +116,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
     }
     let mut out = stdout().lock();
     match (args.emit, args.json) {
-        (Some(kind), _) => emit(&mut terminal::data(), kind, &plan)?,
+        (Some(kind), _) => terminal::data().write_all(kind.text(&plan).as_bytes())?,
         (None, true) => json::print(&mut out, &plan)?,
         (None, false) if args.code => {
             show_code::text(&mut out, &plan, args.output.as_deref().and_then(Path::to_str))?
@@ -146,30 +133,6 @@ fn save(path: &Path, plan: &Plan) -> anyhow::Result<()> {
         .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
     Ok(())
 }
-
-fn emit(out: &mut dyn Write, kind: EmitArg, plan: &Plan) -> std::io::Result<()> {
-    let wanted = Emit::ALL.iter().zip(EMITS).filter(|(_, arg)| kind == EmitArg::All || kind == *arg);
-    for (at, (one, _)) in wanted.enumerate() {
-        if kind == EmitArg::All {
-            let gap = if at > 0 { "\n" } else { "" };
-            writeln!(out, "{gap}# === {} ===", one.name())?;
-        }
-        out.write_all(one.text(plan).as_bytes())?;
-    }
-    Ok(())
-}
-
-/// In the order of `Emit::ALL`.
-const EMITS: [EmitArg; 8] = [
-    EmitArg::Sysctl,
-    EmitArg::Tmpfiles,
-    EmitArg::Limits,
-    EmitArg::Systemd,
-    EmitArg::Cmdline,
-    EmitArg::Docker,
-    EmitArg::Kubernetes,
-    EmitArg::Jvm,
-];
 
 /// The JVM, and what is known of it.
 struct Found {

@@ -1,13 +1,12 @@
 //! `marusa pages split TARGET`: takes `collapse` back: what a receipt names, or all transparent huge pages of the areas.
 
-use super::collapse::{Measure, nothing_done, tell};
+use super::collapse::{Measure, nothing_done, tell, tell_before};
 use super::target::{self, Areas, Bar, Chosen, Look};
 use crate::act::promote::{self, Pace, Receipt, receipt};
 use crate::cmd::{self, Failure, amount};
 use crate::os::process::Process;
-use crate::os::terminal::stdout;
 use crate::pages::blocks::PlannedBlock;
-use crate::show::pages::collapse::{self as show, Asked, Direction};
+use crate::show::pages::collapse::{Asked, Direction};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,14 +48,7 @@ pub fn run(args: &SplitArgs) -> anyhow::Result<u8> {
     let hindrance = promote::may_split(&process).map_err(target::refused);
     let blocks = target::to_change(&before.plan.on_2m);
     if !args.json {
-        show::before(
-            &mut stdout().lock(),
-            &before.snapshot,
-            &before.map,
-            &before.plan,
-            &asked,
-            blocks.len(),
-        )?;
+        tell_before(&before, &asked, blocks.len())?;
     }
     if args.dry_run || blocks.is_empty() || hindrance.is_err() {
         return nothing_done(args.json, &asked, &before, hindrance);

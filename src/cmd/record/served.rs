@@ -131,7 +131,7 @@ impl Reader {
         let summary = Summary::of(&jvm);
         let document = document(&jvm);
         let mut facts = Facts { host: std::mem::take(&mut self.host), jvms: vec![jvm] };
-        let findings = doctor::examine(&facts, &[]).findings;
+        let findings = doctor::examine(&facts, &[]);
         let (of_host, of_jvm): (Vec<Finding>, Vec<Finding>) =
             findings.into_iter().partition(|finding| finding.subject == Subject::Host);
         self.node.state().node.findings = of_host.iter().map(found).collect();
@@ -153,7 +153,7 @@ impl Reader {
         }
         self.watched = Some((HostFacts::start(), Instant::now()));
         let facts = Facts { host: std::mem::take(&mut self.host), jvms: Vec::new() };
-        let of_host = doctor::examine(&facts, &[]).findings;
+        let of_host = doctor::examine(&facts, &[]);
         self.host = facts.host;
         let now = node_now(&self.host);
         let mut state = self.node.state();

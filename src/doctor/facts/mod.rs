@@ -5,6 +5,7 @@ pub mod gather;
 mod host;
 mod jvm;
 #[cfg(test)]
+#[path = "made_up_tests.rs"]
 pub mod made_up;
 mod memory;
 
@@ -14,19 +15,9 @@ pub use host::{Daemon, HostFacts, Watched as WatchedHost};
 pub use jvm::JvmFacts;
 pub use memory::percent;
 
-use crate::base::Gap;
-
 /// All that was read.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub host: HostFacts,
     pub jvms: Vec<JvmFacts>,
-}
-
-impl Facts {
-    /// What could not be read.
-    pub fn gaps(&self) -> Vec<Gap> {
-        let of_jvms = self.jvms.iter().flat_map(|jvm| jvm.gaps.iter().cloned());
-        self.host.gaps.iter().cloned().chain(of_jvms).collect()
-    }
 }

@@ -12,7 +12,7 @@ fn a_pool_that_was_too_small_and_one_that_was_not() {
     assert!(found.remedies[0].text().contains("marusa pages plan 4711 --mode hugetlb-2m"));
     let mut jvm = page_cases::asks_hugetlb();
     page_cases::give_hugetlb(&mut jvm);
-    assert_eq!((POOL.find)(&page_cases::alone(jvm)), []);
+    assert_eq!(POOL.find(&page_cases::alone(jvm)), []);
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_table_of_a_few_pages_is_only_worth_knowing() {
     let mut jvm = page_cases::asks_hugetlb();
     page_cases::give_hugetlb(&mut jvm);
     page_cases::take_hugetlb(&mut jvm, page_cases::TABLES);
-    let found = (POOL.find)(&page_cases::alone(jvm));
+    let found = POOL.find(&page_cases::alone(jvm));
     assert_eq!(found.iter().map(|found| found.level).collect::<Vec<_>>(), [Level::Info], "{found:#?}");
 }
 
@@ -30,11 +30,7 @@ fn a_flag_that_is_off_though_the_command_line_says_on() {
     page_cases::flag(&mut jvm, "UseLargePages", "false");
     let found = only_warning(jvm, SWITCHED_OFF.id);
     assert!(found.title.contains("the heap is on 4K 100 %") && found.title.contains("pool"), "{found:?}");
-    assert_eq!(
-        (SWITCHED_OFF.find)(&page_cases::alone(page_cases::asks_hugetlb())),
-        [],
-        "the flag is still on"
-    );
+    assert_eq!(SWITCHED_OFF.find(&page_cases::alone(page_cases::asks_hugetlb())), [], "the flag is still on");
 }
 
 #[test]
@@ -44,11 +40,11 @@ fn a_limit_below_what_is_missing_and_one_above() {
     let file = "/sys/fs/cgroup/app/hugetlb.2MB.max".to_string();
     let limit = Limit { page_bytes: 2 * M, limit_bytes: 64 * M, used_bytes: Some(0), file: file.clone() };
     page_cases::settings(&mut jvm).limits = vec![limit];
-    let found = (GROUP_LIMIT.find)(&page_cases::alone(jvm.clone()));
+    let found = GROUP_LIMIT.find(&page_cases::alone(jvm.clone()));
     assert_eq!((found.len(), found[0].level), (1, Level::Warn));
     assert!(found[0].remedies.iter().any(|remedy| remedy.text().contains(&file)), "{found:?}");
     page_cases::settings(&mut jvm).limits[0].limit_bytes = 8192 * M;
-    assert_eq!((GROUP_LIMIT.find)(&page_cases::alone(jvm)), [], "then it is no matter of the group");
+    assert_eq!(GROUP_LIMIT.find(&page_cases::alone(jvm)), [], "then it is no matter of the group");
 }
 
 #[test]
@@ -63,7 +59,7 @@ fn a_policy_that_says_never_and_pages_that_did_not_come() {
     let mut jvm = page_cases::asks_transparent();
     page_cases::advise(&mut jvm);
     let found = only_warning(jvm, TRANSPARENT.id);
-    assert_eq!(found.remedies[0], Remedy::Command("marusa pages collapse 4711".to_string()));
+    assert_eq!(found.remedies[0], Remedy::command("marusa pages collapse 4711"));
 }
 
 #[test]
@@ -71,7 +67,7 @@ fn a_tenth_and_32_mib_are_the_edge() {
     let mut jvm = page_cases::asks_transparent();
     page_cases::advise(&mut jvm);
     page_cases::give_huge(&mut jvm, 900 * M);
-    assert_eq!((TRANSPARENT.find)(&page_cases::alone(jvm)), []);
+    assert_eq!(TRANSPARENT.find(&page_cases::alone(jvm)), []);
     let broken = |whole, missing| {
         let mut jvm = page_cases::asks_transparent();
         page_cases::advise(&mut jvm);
@@ -91,7 +87,7 @@ fn folios_of_64_kib_instead_of_2_mib() {
     assert!(found.title.contains("64K transparent"), "{found:?}");
     let mut jvm = page_cases::asks_transparent();
     page_cases::advise(&mut jvm);
-    assert_eq!((OTHER_SIZE.find)(&page_cases::alone(jvm)), [], "small pages are another matter");
+    assert_eq!(OTHER_SIZE.find(&page_cases::alone(jvm)), [], "small pages are another matter");
 }
 
 #[test]
@@ -102,8 +98,8 @@ fn a_heap_in_shared_memory() {
     assert!(found.title.contains("shmem_enabled is never"), "{found:?}");
     page_cases::thp(&mut jvm).shmem_enabled = Some("advise".to_string());
     page_cases::give_huge(&mut jvm, 900 * M);
-    assert_eq!((SHARED_OFF.find)(&page_cases::alone(jvm)), []);
-    assert_eq!((SHARED_OFF.find)(&page_cases::alone(page_cases::asks_transparent())), [], "no shared memory");
+    assert_eq!(SHARED_OFF.find(&page_cases::alone(jvm)), []);
+    assert_eq!(SHARED_OFF.find(&page_cases::alone(page_cases::asks_transparent())), [], "no shared memory");
 }
 
 #[test]
@@ -113,10 +109,10 @@ fn off_for_a_process_that_asks() {
     let found = only_warning(jvm.clone(), PROCESS_DISABLED.id);
     assert!(found.title.contains("THP_enabled: 0"), "{found:?}");
     jvm.snapshot.os.status.thp_enabled = None;
-    assert_eq!((PROCESS_DISABLED.find)(&page_cases::alone(jvm)), [], "an old kernel does not tell");
+    assert_eq!(PROCESS_DISABLED.find(&page_cases::alone(jvm)), [], "an old kernel does not tell");
     let mut nobody_asks = crate::doctor::facts::made_up::healthy_jvm();
     nobody_asks.snapshot.os.status.thp_enabled = Some(false);
-    assert_eq!((PROCESS_DISABLED.find)(&page_cases::alone(nobody_asks)), []);
+    assert_eq!(PROCESS_DISABLED.find(&page_cases::alone(nobody_asks)), []);
 }
 
 #[test]
@@ -124,5 +120,5 @@ fn a_heap_that_is_not_touched_yet_too() {
     let mut jvm = page_cases::asks_transparent();
     jvm.snapshot.os.status.thp_enabled = Some(false);
     page_cases::touch_only(&mut jvm, 4 * M);
-    assert_eq!((PROCESS_DISABLED.find)(&page_cases::alone(jvm)).len(), 1);
+    assert_eq!(PROCESS_DISABLED.find(&page_cases::alone(jvm)).len(), 1);
 }

@@ -2,15 +2,15 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::ClassView;
 use crate::map::Area;
 
-pub const RULE: Rule = Rule {
-    id: "class-loaders-many",
-    title: "very many class loaders of one class, or very much class metadata",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm(
+    "class-loaders-many",
+    "very many class loaders of one class, or very much class metadata",
+    find,
+);
 
 /// A large application server has 300 MiB in 30,000 classes, most of what is resident only next to a tiny heap.
 const INFO_BYTES: Bytes = 384 << 20;
@@ -49,18 +49,10 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         }
         None => String::new(),
     };
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("{loaders}class metadata holds {}, {percent:.0} % of what is resident", human(bytes)),
-        evidence,
-        cost: Cost::bytes(bytes),
-        remedies: vec![
-            remedy(classes, of_one),
-            Remedy::Command(format!("jcmd {} VM.classloader_stats", jvm.pid)),
-        ],
-    })
+    let title = format!("{loaders}class metadata holds {}, {percent:.0} % of what is resident", human(bytes));
+    let remedies =
+        [remedy(classes, of_one), Remedy::Command(format!("jcmd {} VM.classloader_stats", jvm.pid))];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 fn remedy(classes: &ClassView, of_one: Option<(String, u64)>) -> Remedy {

@@ -2,14 +2,10 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::CodeHeapView;
 
-pub const RULE: Rule = Rule {
-    id: "code-cache-near-full",
-    title: "the code cache is near its end",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm("code-cache-near-full", "the code cache is near its end", find);
 
 /// With less than a tenth free, HotSpot starts collections to unload code, whatever the Java heap (StartAggressiveSweepingAt).
 const NEAR_PERCENT: f64 = 90.0;
@@ -82,18 +78,11 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     if is_off {
         evidence.push(Evidence::state("UseCompiler", "false: compilers are stopped", "flags of the VM"));
     }
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title,
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![Remedy::JvmOption(format!(
-            "-XX:ReservedCodeCacheSize={}m",
-            (reserved.max(used).saturating_mul(3) / 2).next_multiple_of(STEP_BYTES) >> 20
-        ))],
-    })
+    let remedies = [Remedy::JvmOption(format!(
+        "-XX:ReservedCodeCacheSize={}m",
+        (reserved.max(used).saturating_mul(3) / 2).next_multiple_of(STEP_BYTES) >> 20
+    ))];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]

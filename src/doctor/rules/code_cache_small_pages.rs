@@ -1,26 +1,22 @@
 //! The heap got its large pages and the JIT's code did not: code heaps are reserved apart, each of its own size.
 
 use crate::base::{Bytes, human};
-use crate::doctor::facts::{Facts, JvmFacts};
+use crate::doctor::facts::JvmFacts;
 use crate::doctor::promise;
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
 use crate::map::page_claims::Asked;
 use crate::map::page_use::percent;
 use crate::map::{Area, why};
 
-pub const RULE: Rule = Rule {
-    id: "code-cache-small-pages",
-    title: "JIT code is on small pages though large ones were asked for",
-    find,
-};
+pub const RULE: Rule = Rule::of_each_jvm(
+    "code-cache-small-pages",
+    "JIT code is on small pages though large ones were asked for",
+    of,
+);
 
 /// Four times what a TLB of 2,048 entries reaches with 4 KiB.
 const BYTES_MIN: Bytes = 32 << 20;
 const REASONS_MAX: usize = 3;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(of).collect()
-}
 
 fn of(jvm: &JvmFacts) -> Option<Finding> {
     let (heap, code) = (promise::area_use(jvm, Area::JavaHeap), promise::area_use(jvm, Area::JitCode));
@@ -47,10 +43,9 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
     }));
     let remedies = vec![
         Remedy::Command(format!("marusa pages collapse {}", jvm.pid)),
-        Remedy::JvmOption("-XX:-SegmentedCodeCache".to_string()),
+        Remedy::jvm_option("-XX:-SegmentedCodeCache"),
     ];
-    let (subject, cost) = (Subject::Jvm(jvm.pid), Cost::default());
-    Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -63,14 +58,18 @@ mod tests {
         let mut jvm = page_cases::asks_transparent();
         page_cases::advise(&mut jvm);
         page_cases::give_huge(&mut jvm, 900 * M);
-        let found = find(&page_cases::alone(jvm.clone()));
+        let found = RULE.find(&page_cases::alone(jvm.clone()));
         assert!(found[0].title.contains("47.0 MiB (100 %) of the JIT's code"), "{found:#?}");
         let mut small = jvm.clone();
         crate::doctor::facts::made_up::set_resident(&mut small, Area::JitCode, 32 * M);
-        assert_eq!(find(&page_cases::alone(small.clone())).len(), 1);
+        assert_eq!(RULE.find(&page_cases::alone(small.clone())).len(), 1);
         crate::doctor::facts::made_up::set_resident(&mut small, Area::JitCode, 32 * M - 4096);
-        assert_eq!(find(&page_cases::alone(small)), []);
-        assert_eq!(find(&page_cases::alone(page_cases::asks_transparent())), [], "the heap has none either");
-        assert_eq!(find(&crate::doctor::facts::made_up::healthy()), []);
+        assert_eq!(RULE.find(&page_cases::alone(small)), []);
+        assert_eq!(
+            RULE.find(&page_cases::alone(page_cases::asks_transparent())),
+            [],
+            "the heap has none either"
+        );
+        assert_eq!(RULE.find(&crate::doctor::facts::made_up::healthy()), []);
     }
 }

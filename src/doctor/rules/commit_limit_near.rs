@@ -3,13 +3,10 @@
 
 use crate::base::human;
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
 
-pub const RULE: Rule = Rule {
-    id: "commit-limit-near",
-    title: "the kernel has promised nearly all memory that it may",
-    find: |facts: &Facts| of(facts).into_iter().collect(),
-};
+pub const RULE: Rule =
+    Rule::of_facts("commit-limit-near", "the kernel has promised nearly all memory that it may", of);
 
 /// The heap that a JVM commits as it grows, or a fork of one, is often a tenth of a host.
 const WARN_PERCENT: f64 = 90.0;
@@ -38,24 +35,17 @@ fn of(facts: &Facts) -> Option<Finding> {
         figures.map(|(what, bytes, name)| Evidence::bytes(what, bytes, format!("/proc/meminfo: {name}"))),
     );
     evidence.extend(free);
-    Some(Finding {
-        id: RULE.id,
-        level: if used >= CRITICAL_PERCENT { Level::Critical } else { Level::Warn },
-        subject: Subject::Host,
-        title: format!(
-            "vm.overcommit_memory is 2, and the kernel promises {} more: a JVM that commits heap, starts a thread or a process \
-             past it gets ENOMEM and ends, whatever is free",
-            human(left)
-        ),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::Setting("sysctl vm.overcommit_memory=0".to_string()),
-            Remedy::Advice(
-                "or a higher limit: vm.overcommit_ratio (percent of memory) or more swap".to_string(),
-            ),
-        ],
-    })
+    let level = if used >= CRITICAL_PERCENT { Level::Critical } else { Level::Warn };
+    let title = format!(
+        "vm.overcommit_memory is 2, and the kernel promises {} more: a JVM that commits heap, starts a thread or a process \
+         past it gets ENOMEM and ends, whatever is free",
+        human(left)
+    );
+    let remedies = [
+        Remedy::setting("sysctl vm.overcommit_memory=0"),
+        Remedy::advice("or a higher limit: vm.overcommit_ratio (percent of memory) or more swap"),
+    ];
+    Some(RULE.on_host(level, title, evidence, remedies))
 }
 
 #[cfg(test)]

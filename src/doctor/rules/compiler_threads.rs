@@ -2,18 +2,14 @@
 //! they take the CPU time of a small quota.
 
 use super::gc_threads::{quota_of, why};
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::ThreadKind;
 
-pub const RULE: Rule = Rule {
-    id: "compiler-threads",
-    title: "the JVM has far more compiler threads than it would itself take for its CPUs",
-    find,
-};
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(of).collect()
-}
+pub const RULE: Rule = Rule::of_each_jvm(
+    "compiler-threads",
+    "the JVM has far more compiler threads than it would itself take for its CPUs",
+    of,
+);
 
 /// CICompilerCount: log2 n * log2 log2 n * 3 / 2, at least 2 (src/hotspot/share/compiler/compilationPolicy.cpp,
 /// `CompilationPolicy::initialize`; JDK 8: advancedThresholdPolicy.cpp gives the same numbers). A small code cache lowers it,
@@ -49,21 +45,14 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
     ];
     evidence.extend(cpus.quota.map(|quota| quota_of(quota, &jvm.bounds)));
     evidence.extend(why(jvm, count));
-    Some(Finding {
-        id: RULE.id,
-        // Without a quota they only wait for each other; with one they stop the program with them.
-        level: if cpus.quota.is_some() { Level::Warn } else { Level::Info },
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("CICompilerCount is {is} on {count} CPUs, where the JVM itself would take {own}"),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::JvmOption(format!("-XX:CICompilerCount={own}")),
-            Remedy::Advice(
-                "leave CICompilerCount out, and see to it that the JVM counts the right CPUs".to_string(),
-            ),
-        ],
-    })
+    // Without a quota they only wait for each other; with one they stop the program with them.
+    let level = if cpus.quota.is_some() { Level::Warn } else { Level::Info };
+    let title = format!("CICompilerCount is {is} on {count} CPUs, where the JVM itself would take {own}");
+    let remedies = [
+        Remedy::JvmOption(format!("-XX:CICompilerCount={own}")),
+        Remedy::advice("leave CICompilerCount out, and see to it that the JVM counts the right CPUs"),
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -84,7 +73,7 @@ mod tests {
             let mut facts = made_up::healthy();
             facts.jvms[0].cpus = Ok(Cpus { allowed, quota });
             made_up::set_flags(&mut facts.jvms[0], &[("CICompilerCount", count)]);
-            find(&facts).pop()
+            RULE.find(&facts).pop()
         };
         let finding = found(64, Some(2.0), "18").expect("the host's");
         assert_eq!(finding.level, Level::Warn);

@@ -5,15 +5,15 @@ use crate::base::{Bytes, counted, human};
 use crate::doctor::budget::Budget;
 use crate::doctor::facts::{GroupMemory, percent};
 use crate::doctor::filled;
-use crate::doctor::{Cost, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::Area;
 use crate::map::model::AreaAccount;
 
-pub const RULE: Rule = Rule {
-    id: "container-limit",
-    title: "the memory limit against what the JVM needs with a full heap",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm(
+    "container-limit",
+    "the memory limit against what the JVM needs with a full heap",
+    find,
+);
 
 /// Percentage of the limit from which the next burst of buffers or code brings the OOM killer.
 pub const NEAR_PERCENT: f64 = 95.0;
@@ -32,15 +32,10 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         () if does_not_fit || killed > 0 => Level::Warn,
         () => Level::Info,
     };
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: title(&budget, group, is_near, killed),
-        evidence: budget.evidence(jvm, group),
-        cost: Cost::default(),
-        remedies: remedies(jvm, &budget, group, level),
-    })
+    let title = title(&budget, group, is_near, killed);
+    let evidence = budget.evidence(jvm, group);
+    let remedies = remedies(jvm, &budget, group, level);
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 fn title(budget: &Budget, group: &GroupMemory, is_near: bool, killed: u64) -> String {

@@ -1,14 +1,10 @@
 //! A JVM that was started to ignore its cgroup, which limits it: it sizes heap, GC and compiler threads for the host.
 
 use super::gc_threads::quota_of;
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
 
 pub const RULE: Rule =
-    Rule { id: "container-support-off", title: "the JVM ignores the limits of its cgroup", find };
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(|jvm| of(facts, jvm)).collect()
-}
+    Rule::of_each_jvm_here("container-support-off", "the JVM ignores the limits of its cgroup", of);
 
 fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     if jvm.flag("UseContainerSupport") != Some("false") {
@@ -35,15 +31,9 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     if limits.is_empty() {
         return None;
     }
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Warn,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("UseContainerSupport is off, and the cgroup limits {}", limits.join(" and ")),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![Remedy::JvmOption("-XX:+UseContainerSupport".to_string())],
-    })
+    let title = format!("UseContainerSupport is off, and the cgroup limits {}", limits.join(" and "));
+    let remedies = [Remedy::jvm_option("-XX:+UseContainerSupport")];
+    Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -57,9 +47,9 @@ mod tests {
     fn only_where_there_is_a_limit_to_see() {
         let mut facts = made_up::healthy();
         made_up::set_flags(&mut facts.jvms[0], &[("UseContainerSupport", "false")]);
-        assert_eq!(find(&facts), [], "nothing is limited");
+        assert_eq!(RULE.find(&facts), [], "nothing is limited");
         facts.jvms[0].cpus = Ok(Cpus { allowed: 4, quota: Some(1.5) });
-        let finding = find(&facts).pop().expect("a quota");
+        let finding = RULE.find(&facts).pop().expect("a quota");
         assert_eq!(finding.level, Level::Warn);
         assert!(finding.title.ends_with("limits CPU"), "{}", finding.title);
         facts.jvms[0].cpus = Ok(Cpus { allowed: 4, quota: Some(4.0) });
@@ -70,10 +60,10 @@ mod tests {
             ..GroupMemory::default()
         };
         facts.jvms[0].group = Ok(Some(group(16 * G)));
-        assert_eq!(find(&facts), [], "a quota of all CPUs, and all memory of the host");
+        assert_eq!(RULE.find(&facts), [], "a quota of all CPUs, and all memory of the host");
         facts.jvms[0].group = Ok(Some(group(2 * G)));
-        assert!(find(&facts)[0].title.ends_with("limits memory"));
+        assert!(RULE.find(&facts)[0].title.ends_with("limits memory"));
         made_up::set_flags(&mut facts.jvms[0], &[("UseContainerSupport", "true")]);
-        assert_eq!(find(&facts), []);
+        assert_eq!(RULE.find(&facts), []);
     }
 }

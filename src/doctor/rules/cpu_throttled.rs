@@ -1,10 +1,10 @@
 //! The quota of the cgroup stops the JVM: no thread of it runs until the next period, also none that is in a GC pause.
 
 use super::gc_threads::quota_of;
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule, types::Cost};
 use crate::os::cpu_stat::CpuStat;
 
-pub const RULE: Rule = Rule { id: "cpu-throttled", title: "the CPU quota of the cgroup stops the JVM", find };
+pub const RULE: Rule = Rule::of_each_jvm("cpu-throttled", "the CPU quota of the cgroup stops the JVM", of);
 
 /// Percentage of the periods in which the group ran.
 const WARN_PERCENT: f64 = 10.0;
@@ -13,10 +13,6 @@ const PERIODS_MIN: u64 = 5;
 /// Throttling before the watched time may be over, as the start of a JVM is: it is reported, not judged.
 const PAST_PERCENT: f64 = 25.0;
 const PAST_PERIODS_MIN: u64 = 100;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(of).collect()
-}
 
 fn percent(stat: &CpuStat) -> f64 {
     if stat.periods == 0 { 0.0 } else { stat.throttled as f64 * 100.0 / stat.periods as f64 }
@@ -43,23 +39,15 @@ fn finding(jvm: &JvmFacts, level: Level, stat: &CpuStat, when: &str) -> Finding 
     ];
     evidence
         .extend(jvm.cpus.as_ref().ok().and_then(|cpus| cpus.quota).map(|quota| quota_of(quota, &jvm.bounds)));
-    Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("the CPU quota stopped the JVM in {share:.0} % of its periods {when}"),
-        evidence,
-        cost: Cost { stall_ms: (level == Level::Warn).then_some(stopped_ms), ..Cost::default() },
-        remedies: vec![
-            Remedy::Advice(
-                "raise the quota of the cgroup, or leave it out and set a weight only".to_string(),
-            ),
-            Remedy::JvmOption(
-                "-XX:+UseSerialGC, where the quota is below two CPUs: a pause of one thread spends it slower"
-                    .to_string(),
-            ),
-        ],
-    }
+    let title = format!("the CPU quota stopped the JVM in {share:.0} % of its periods {when}");
+    let remedies = [
+        Remedy::advice("raise the quota of the cgroup, or leave it out and set a weight only"),
+        Remedy::jvm_option(
+            "-XX:+UseSerialGC, where the quota is below two CPUs: a pause of one thread spends it slower",
+        ),
+    ];
+    RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+        .costing(Cost { stall_ms: (level == Level::Warn).then_some(stopped_ms), ..Cost::default() })
 }
 
 #[cfg(test)]
@@ -79,7 +67,7 @@ mod tests {
         let mut facts = made_up::healthy();
         facts.jvms[0].bounds.cpu_stat_first = first;
         facts.jvms[0].bounds.cpu_stat = last;
-        find(&facts).pop()
+        RULE.find(&facts).pop()
     }
 
     #[test]

@@ -2,14 +2,11 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::Area;
 
-pub const RULE: Rule = Rule {
-    id: "direct-buffers-near-limit",
-    title: "direct buffers are near their limit",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule =
+    Rule::of_each_jvm("direct-buffers-near-limit", "direct buffers are near their limit", find);
 
 /// From here on a burst of buffers meets the limit.
 const WARN_PERCENT: f64 = 90.0;
@@ -26,31 +23,25 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     }
     let level = if used >= CRITICAL_PERCENT { Level::Critical } else { Level::Warn };
     let more = (limit + limit / 2).next_multiple_of(ROUND_BYTES) >> 20;
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "direct buffers hold {} of the {} that they may, {used:.0} %: past it each allocation runs a full collection, waits, \
-             and may throw OutOfMemoryError",
-            human(held),
-            human(limit)
+    let title = format!(
+        "direct buffers hold {} of the {} that they may, {used:.0} %: past it each allocation runs a full collection, waits, \
+         and may throw OutOfMemoryError",
+        human(held),
+        human(limit)
+    );
+    let evidence = [
+        Evidence::bytes("in direct buffers", held, "blocks of malloc that are known to be direct buffers'"),
+        Evidence::count("blocks", buffers, "blocks of malloc that are known to be direct buffers'"),
+        Evidence::bytes("limit", limit, limit_of),
+        Evidence::percent("of the limit", used, "both"),
+    ];
+    let remedies = [
+        Remedy::JvmOption(format!("-XX:MaxDirectMemorySize={more}m")),
+        Remedy::advice(
+            "find who keeps them: a cache without a bound, or buffers that wait for a collection that a large heap seldom runs",
         ),
-        evidence: vec![
-            Evidence::bytes("in direct buffers", held, "blocks of malloc that are known to be direct buffers'"),
-            Evidence::count("blocks", buffers, "blocks of malloc that are known to be direct buffers'"),
-            Evidence::bytes("limit", limit, limit_of),
-            Evidence::percent("of the limit", used, "both"),
-        ],
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::JvmOption(format!("-XX:MaxDirectMemorySize={more}m")),
-            Remedy::Advice(
-                "find who keeps them: a cache without a bound, or buffers that wait for a collection that a large heap seldom runs"
-                    .to_string(),
-            ),
-        ],
-    })
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 /// And which option it comes from.

@@ -4,13 +4,13 @@
 use super::direct_buffers_near_limit::{held, limit};
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 
-pub const RULE: Rule = Rule {
-    id: "explicit-gc-disabled",
-    title: "System.gc() is switched off, which frees direct buffers at their limit",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm(
+    "explicit-gc-disabled",
+    "System.gc() is switched off, which frees direct buffers at their limit",
+    find,
+);
 
 /// Less is a small part of a JVM's memory, whatever happens to it.
 const HELD_BYTES_MIN: Bytes = 128 << 20;
@@ -34,23 +34,19 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Evidence::bytes("limit", limit, limit_of),
         Evidence::percent("of the limit", used, "both"),
     ];
-    Some(Finding {
-        id: RULE.id,
-        level: if used >= WARN_PERCENT { Level::Warn } else { Level::Info },
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "-XX:+DisableExplicitGC, and direct buffers hold {} of the {} that they may: at the limit java.nio cannot have \
-             garbage collected, and throws OutOfMemoryError though buffers are unused",
-            human(held),
-            human(limit)
-        ),
-        evidence: evidence.into_iter().chain(collections).collect(),
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::JvmOption("-XX:-DisableExplicitGC".to_string()),
-            Remedy::JvmOption("-XX:+ExplicitGCInvokesConcurrent".to_string()),
-        ],
-    })
+    let level = if used >= WARN_PERCENT { Level::Warn } else { Level::Info };
+    let title = format!(
+        "-XX:+DisableExplicitGC, and direct buffers hold {} of the {} that they may: at the limit java.nio cannot have \
+         garbage collected, and throws OutOfMemoryError though buffers are unused",
+        human(held),
+        human(limit)
+    );
+    let evidence = evidence.into_iter().chain(collections);
+    let remedies = [
+        Remedy::jvm_option("-XX:-DisableExplicitGC"),
+        Remedy::jvm_option("-XX:+ExplicitGCInvokesConcurrent"),
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]

@@ -2,21 +2,17 @@
 //! memory, while which the thread that starts it waits; and afterwards each first write to a page is a fault.
 
 use crate::base::Bytes;
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::command_line::{self, CommandLine};
 
-pub const RULE: Rule = Rule {
-    id: "fork-large-heap",
-    title: "the JVM starts processes by fork, which copies its page tables",
-    find,
-};
+pub const RULE: Rule = Rule::of_each_jvm_here(
+    "fork-large-heap",
+    "the JVM starts processes by fork, which copies its page tables",
+    of,
+);
 
 /// Private memory on small pages: 15 to 40 ms for each fork on the machines that were measured.
 const WARN_BYTES: Bytes = 512 << 20;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(|jvm| of(facts, jvm)).collect()
-}
 
 /// Whether some JVM starts processes so: only then what a fork costs here is worth measuring.
 pub fn is_forking(facts: &Facts) -> bool {
@@ -74,18 +70,12 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         }
         None => "processes are started by fork, which copies the page tables of this JVM".to_string(),
     };
-    Some(Finding {
-        id: RULE.id,
-        level: if copied >= WARN_BYTES { Level::Warn } else { Level::Info },
-        subject: Subject::Jvm(jvm.pid),
-        title,
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::JvmOption("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN".to_string()),
-            Remedy::Command(format!("marusa pages plan {}", jvm.pid)),
-        ],
-    })
+    let level = if copied >= WARN_BYTES { Level::Warn } else { Level::Info };
+    let remedies = [
+        Remedy::jvm_option("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN"),
+        Remedy::Command(format!("marusa pages plan {}", jvm.pid)),
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -108,11 +98,15 @@ mod tests {
     fn it_is_a_warning_from_half_a_gibibyte_of_small_pages_on() {
         let mut facts = forking("-Djdk.lang.Process.launchMechanism=fork");
         made_up::set_resident(&mut facts.jvms[0], Area::JavaHeap, 300 << 20);
-        assert_eq!(find(&facts).pop().map(|finding| finding.level), Some(Level::Info), "300 MiB of heap");
+        assert_eq!(
+            RULE.find(&facts).pop().map(|finding| finding.level),
+            Some(Level::Info),
+            "300 MiB of heap"
+        );
         assert!(is_forking(&facts) && !is_forking(&made_up::healthy()));
         made_up::set_resident(&mut facts.jvms[0], Area::JavaHeap, 4 << 30);
         facts.host.fork_ms_per_gib = Some(60.0);
-        let finding = find(&facts).pop().expect("4 GiB of heap");
+        let finding = RULE.find(&facts).pop().expect("4 GiB of heap");
         assert_eq!(finding.level, Level::Warn);
         let ms = finding
             .evidence
@@ -127,14 +121,14 @@ mod tests {
 
     #[test]
     fn where_it_was_said() {
-        assert_eq!(find(&forking("")), []);
-        assert_eq!(find(&forking("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN")), []);
+        assert_eq!(RULE.find(&forking("")), []);
+        assert_eq!(RULE.find(&forking("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN")), []);
         let mut facts = forking("");
         let options = "-Dx=y -Djdk.lang.Process.launchMechanism=FORK".to_string();
         facts.jvms[0].environment = Ok([("JAVA_TOOL_OPTIONS".to_string(), options)].into());
-        assert_eq!(find(&facts).len(), 1);
+        assert_eq!(RULE.find(&facts).len(), 1);
         let command = "java -Djdk.lang.Process.launchMechanism=VFORK -jar /srv/app.jar";
         facts.jvms[0].snapshot.os.process.set_arguments(crate::base::redact::words_of(command));
-        assert_eq!(find(&facts), [], "the command's own option counts");
+        assert_eq!(RULE.find(&facts), [], "the command's own option counts");
     }
 }

@@ -2,19 +2,15 @@
 //! every pause, and spend a quota that the program needs.
 
 use crate::doctor::facts::Bounds;
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::ThreadKind;
 use crate::pages::gc_threads::{by_formula, derived};
 
-pub const RULE: Rule = Rule {
-    id: "gc-threads",
-    title: "the number of GC threads is far from what the JVM itself would take for its CPUs",
-    find,
-};
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(of).collect()
-}
+pub const RULE: Rule = Rule::of_each_jvm(
+    "gc-threads",
+    "the number of GC threads is far from what the JVM itself would take for its CPUs",
+    of,
+);
 
 /// More than twice the formula's, and more than one more.
 fn is_many(is: u32, formula: u32) -> bool {
@@ -65,20 +61,12 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
         Some(_) => (Level::Warn, "they wait for each other in each pause"),
         None => (Level::Info, "pauses take longer than they need"),
     };
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("{name} is {is} on {count} CPUs, where the JVM itself would take {own}: {meaning}"),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::JvmOption(format!("-XX:{name}={own}")),
-            Remedy::Advice(format!(
-                "leave {name} out: the JVM then counts the CPUs that it has at its start"
-            )),
-        ],
-    })
+    let title = format!("{name} is {is} on {count} CPUs, where the JVM itself would take {own}: {meaning}");
+    let remedies = [
+        Remedy::JvmOption(format!("-XX:{name}={own}")),
+        Remedy::Advice(format!("leave {name} out: the JVM then counts the CPUs that it has at its start")),
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 pub fn quota_of(quota: f64, bounds: &Bounds) -> Evidence {
@@ -104,6 +92,7 @@ pub fn why(jvm: &JvmFacts, count: u32) -> Option<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Subject;
     use crate::doctor::facts::made_up;
     use crate::os::cpus::Cpus;
 
@@ -111,7 +100,7 @@ mod tests {
         let mut facts = made_up::healthy();
         facts.jvms[0].cpus = Ok(Cpus { allowed, quota });
         made_up::set_flags(&mut facts.jvms[0], flags);
-        find(&facts).pop()
+        RULE.find(&facts).pop()
     }
 
     #[test]

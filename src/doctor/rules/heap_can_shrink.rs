@@ -2,15 +2,11 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::Gc;
 use crate::map::Area;
 
-pub const RULE: Rule = Rule {
-    id: "heap-can-shrink",
-    title: "much of the heap is in memory and free",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm("heap-can-shrink", "much of the heap is in memory and free", find);
 
 /// Every heap has some that is free: the young generation after a collection.
 const WORTH_BYTES: Bytes = 256 << 20;
@@ -34,20 +30,14 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     for name in ["MinHeapSize", "InitialHeapSize", "MaxHeapSize"] {
         evidence.extend(jvm.number(name).map(|bytes| Evidence::bytes(name, bytes, "flags of the VM")));
     }
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Info,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "{} of the {} of heap in memory, {:.0} %, hold nothing at the moment",
-            human(free),
-            human(resident),
-            percent(free, resident)
-        ),
-        evidence,
-        cost: Cost::bytes(free),
-        remedies: remedies(jvm, resident),
-    })
+    let title = format!(
+        "{} of the {} of heap in memory, {:.0} %, hold nothing at the moment",
+        human(free),
+        human(resident),
+        percent(free, resident)
+    );
+    let remedies = remedies(jvm, resident);
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(free)))
 }
 
 fn remedies(jvm: &JvmFacts, resident: Bytes) -> Vec<Remedy> {

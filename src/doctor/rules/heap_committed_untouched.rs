@@ -2,14 +2,11 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::Area;
 
-pub const RULE: Rule = Rule {
-    id: "heap-committed-untouched",
-    title: "part of the committed heap is not in memory yet",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule =
+    Rule::of_each_jvm("heap-committed-untouched", "part of the committed heap is not in memory yet", find);
 
 const WORTH_BYTES: Bytes = 256 << 20;
 const WORTH_PERCENT: f64 = 25.0;
@@ -25,34 +22,27 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         return None;
     }
     let max = jvm.heap_max_bytes().unwrap_or(committed).max(committed);
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Info,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "{} of the {} of committed heap are not in memory: RSS can grow by that, and by {} up to -Xmx",
-            human(untouched),
-            human(committed),
-            human(max.saturating_sub(present))
+    let title = format!(
+        "{} of the {} of committed heap are not in memory: RSS can grow by that, and by {} up to -Xmx",
+        human(untouched),
+        human(committed),
+        human(max.saturating_sub(present))
+    );
+    let evidence = [
+        Evidence::bytes("heap, committed", committed, "rights of the heap's mappings"),
+        Evidence::bytes("heap, in memory or swapped out", present, "the account: java_heap"),
+        Evidence::bytes("-Xmx", max, "flags of the VM"),
+        Evidence::state(
+            "AlwaysPreTouch",
+            jvm.flag("AlwaysPreTouch").unwrap_or("not known"),
+            "flags of the VM",
         ),
-        evidence: vec![
-            Evidence::bytes("heap, committed", committed, "rights of the heap's mappings"),
-            Evidence::bytes("heap, in memory or swapped out", present, "the account: java_heap"),
-            Evidence::bytes("-Xmx", max, "flags of the VM"),
-            Evidence::state(
-                "AlwaysPreTouch",
-                jvm.flag("AlwaysPreTouch").unwrap_or("not known"),
-                "flags of the VM",
-            ),
-        ],
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::Advice(format!("plan the host's and the container's memory for {} of heap", human(max))),
-            Remedy::JvmOption(
-                "-XX:+AlwaysPreTouch, if a shortage shall show at the start and not under load".to_string(),
-            ),
-        ],
-    })
+    ];
+    let remedies = [
+        Remedy::Advice(format!("plan the host's and the container's memory for {} of heap", human(max))),
+        Remedy::jvm_option("-XX:+AlwaysPreTouch, if a shortage shall show at the start and not under load"),
+    ];
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]

@@ -4,13 +4,12 @@
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise::{self, Kind};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
 use crate::map::page_claims::Asked;
 use crate::map::page_use::{PageUse, percent};
 use crate::map::{Area, why};
 
-pub const RULE: Rule =
-    Rule { id: "heap-page-split", title: "the Java heap is split between page sizes", find };
+pub const RULE: Rule = Rule::new("heap-page-split", "the Java heap is split between page sizes", find);
 
 /// A heap without advice stays split until khugepaged gets to it; a small heap does not matter.
 const UNASKED_BYTES_MIN: Bytes = 256 << 20;
@@ -56,11 +55,10 @@ fn of(jvm: &JvmFacts, heap: &PageUse, level: Level) -> Finding {
     }));
     let remedies = vec![
         Remedy::Command(format!("marusa pages collapse {}", jvm.pid)),
-        Remedy::JvmOption("-XX:+AlwaysPreTouch".to_string()),
+        Remedy::jvm_option("-XX:+AlwaysPreTouch"),
         Remedy::Command(format!("marusa pages plan {}", jvm.pid)),
     ];
-    let subject = Subject::Jvm(jvm.pid);
-    Finding { id: RULE.id, level, subject, title, evidence, cost: Cost::default(), remedies }
+    RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
 }
 
 #[cfg(test)]

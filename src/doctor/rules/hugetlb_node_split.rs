@@ -4,13 +4,13 @@
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise::{self, Kind};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
 use crate::map::why::size;
 use crate::os::hugetlb::Pool;
 use crate::os::numa::Node;
 
 pub const RULE: Rule =
-    Rule { id: "hugetlb-node-split", title: "the pages of hugetlb are on the wrong nodes of memory", find };
+    Rule::new("hugetlb-node-split", "the pages of hugetlb are on the wrong nodes of memory", find);
 
 /// Below this a pool is too small to be uneven.
 const UNEVEN_BYTES_MIN: Bytes = 64 << 20;
@@ -69,12 +69,9 @@ pub fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let more = format!("echo {} > {}", now.saturating_add(lacking), file(own[0], page_bytes));
     let remedies = vec![
         Remedy::Setting(more),
-        Remedy::Advice(
-            "let the JVM use the other nodes too (numactl, cpuset.mems); then restart it".to_string(),
-        ),
+        Remedy::advice("let the JVM use the other nodes too (numactl, cpuset.mems); then restart it"),
     ];
-    let (subject, cost) = (Subject::Jvm(jvm.pid), Cost::default());
-    Some(Finding { id: RULE.id, level: Level::Warn, subject, title, evidence, cost, remedies })
+    Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies))
 }
 
 /// One node has none, though the pool is large.
@@ -90,11 +87,10 @@ fn of_host(nodes: &[Node], page_bytes: Bytes) -> Option<Finding> {
     let count = |node: &Node| {
         Evidence::count(format!("pages of node {}", node.number), pages(node), file(node, page_bytes))
     };
-    let evidence = nodes.iter().map(count).collect();
+    let evidence = nodes.iter().map(count);
     let share = (all / page_bytes.max(1)).div_ceil(nodes.len() as u64);
     let remedies = vec![Remedy::Setting(format!("echo {share} > {}", file(without, page_bytes)))];
-    let (subject, cost) = (Subject::Host, Cost::default());
-    Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })
+    Some(RULE.on_host(Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! This machine has one node of memory: the cases are made up.
 
 use super::*;
+use crate::doctor::Subject;
 use crate::doctor::facts::made_up::{G, M};
 use crate::doctor::rules::page_cases;
 

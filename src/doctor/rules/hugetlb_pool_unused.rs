@@ -4,12 +4,11 @@
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise::{self, Kind};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule};
 use crate::map::why::size;
 use crate::os::hugetlb::{DIRECTORY, Pool};
 
-pub const RULE: Rule =
-    Rule { id: "hugetlb-pool-unused", title: "pages of hugetlb are reserved and unused", find };
+pub const RULE: Rule = Rule::new("hugetlb-pool-unused", "pages of hugetlb are reserved and unused", find);
 
 const WARN_BYTES_MIN: Bytes = 64 << 20;
 /// Percentage of the host's memory.
@@ -60,8 +59,7 @@ fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
     }
     let kept = pool.pages.saturating_sub(pool.surplus).saturating_sub(idle);
     remedies.push(Remedy::Setting(format!("echo {kept} > {directory}/nr_hugepages")));
-    let (subject, cost) = (Subject::Host, Cost::bytes(bytes));
-    Some(Finding { id: RULE.id, level, subject, title, evidence, cost, remedies })
+    Some(RULE.on_host(level, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 /// A JVM that asked for pages of this pool and lacks some.

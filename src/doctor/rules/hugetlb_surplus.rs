@@ -3,15 +3,12 @@
 
 use crate::base::human;
 use crate::doctor::facts::Facts;
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
 use crate::map::why::size;
 use crate::os::hugetlb::{DIRECTORY, Pool};
 
-pub const RULE: Rule = Rule {
-    id: "hugetlb-surplus",
-    title: "pages of hugetlb are in use that nothing promises to the next start",
-    find,
-};
+pub const RULE: Rule =
+    Rule::new("hugetlb-surplus", "pages of hugetlb are in use that nothing promises to the next start", find);
 
 fn find(facts: &Facts) -> Vec<Finding> {
     facts.host.pages.pools.iter().filter_map(of).collect()
@@ -36,11 +33,10 @@ fn of(pool: &Pool) -> Option<Finding> {
         count("surplus pages allowed", pool.overcommit, "nr_overcommit_hugepages"),
     ];
     let remedies = vec![
-        Remedy::Advice("nothing, if a start that gets small pages instead is acceptable".to_string()),
+        Remedy::advice("nothing, if a start that gets small pages instead is acceptable"),
         Remedy::Setting(format!("echo {} > {directory}/nr_hugepages", pool.pages)),
     ];
-    let (subject, cost) = (Subject::Host, Cost::default());
-    Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })
+    Some(RULE.on_host(Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]

@@ -2,13 +2,10 @@
 
 use crate::base::{Bytes, counted, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 
-pub const RULE: Rule = Rule {
-    id: "humongous-tails",
-    title: "much of the heap is lost behind humongous objects",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule =
+    Rule::of_each_jvm("humongous-tails", "much of the heap is lost behind humongous objects", find);
 
 /// The least loss, in bytes and as part of what the heap has in use.
 const INFO_BYTES: Bytes = 64 << 20;
@@ -31,25 +28,20 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     };
     let mean = humongous.object_bytes / humongous.objects.max(1);
     const OBJECTS: &str = "headers of the objects in the heap";
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "{} after {} are lost, {share:.0} % of the heap in use: each fills regions of {} of its own",
-            human(lost),
-            counted(humongous.objects, "humongous object"),
-            human(region)
-        ),
-        evidence: vec![
-            Evidence::count("humongous objects", humongous.objects, OBJECTS),
-            Evidence::bytes("an object, on average", mean, OBJECTS),
-            Evidence::bytes("their regions", whole, "G1's region table"),
-            Evidence::bytes("heap in use, as G1 counts it", used, "G1's region table"),
-        ],
-        cost: Cost::bytes(lost),
-        remedies: vec![remedy(mean, region)],
-    })
+    let title = format!(
+        "{} after {} are lost, {share:.0} % of the heap in use: each fills regions of {} of its own",
+        human(lost),
+        counted(humongous.objects, "humongous object"),
+        human(region)
+    );
+    let evidence = [
+        Evidence::count("humongous objects", humongous.objects, OBJECTS),
+        Evidence::bytes("an object, on average", mean, OBJECTS),
+        Evidence::bytes("their regions", whole, "G1's region table"),
+        Evidence::bytes("heap in use, as G1 counts it", used, "G1's region table"),
+    ];
+    let remedies = [remedy(mean, region)];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(lost)))
 }
 
 /// An object of less than half a region is not humongous.
@@ -57,8 +49,8 @@ fn remedy(mean: Bytes, region: Bytes) -> Remedy {
     let needed = mean.saturating_mul(2).saturating_add(1).checked_next_power_of_two().unwrap_or(Bytes::MAX);
     match needed > region && needed <= REGION_BYTES_MAX {
         true => Remedy::JvmOption(format!("-XX:G1HeapRegionSize={}m", needed >> 20)),
-        false => Remedy::Advice(
-            "smaller arrays, or arrays a little smaller than a whole number of regions (-XX:G1HeapRegionSize)".to_string(),
+        false => Remedy::advice(
+            "smaller arrays, or arrays a little smaller than a whole number of regions (-XX:G1HeapRegionSize)",
         ),
     }
 }

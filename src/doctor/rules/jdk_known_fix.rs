@@ -2,14 +2,11 @@
 //! are not reported: a release is not old because a newer one exists.
 
 use super::known_fixes::{FIXES, Fix, Held};
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Remedy, Rule, types::Cost};
 use crate::jvm::hotspot::version::update;
 
-pub const RULE: Rule = Rule {
-    id: "jdk-known-fix",
-    title: "a fault of this JDK shows here that a later release does not have",
-    find,
-};
+pub const RULE: Rule =
+    Rule::new("jdk-known-fix", "a fault of this JDK shows here that a later release does not have", find);
 
 fn find(facts: &Facts) -> Vec<Finding> {
     facts.jvms.iter().flat_map(|jvm| of(facts, jvm)).collect()
@@ -29,18 +26,13 @@ fn finding(jvm: &JvmFacts, version: &str, fix: &Fix, held: Held) -> Finding {
         Evidence::state("fixed in", fix.fixed, fix.url()),
     ];
     evidence.extend(held.evidence);
-    Finding {
-        id: RULE.id,
-        level: fix.level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("{}: {}; fixed in {}", fix.bug, fix.what, fix.fixed),
-        evidence,
-        cost: Cost { bytes: held.bytes, ..Cost::default() },
-        remedies: vec![
-            Remedy::Advice(format!("a JDK with the fix: {}", fix.fixed)),
-            Remedy::Advice(format!("until then: {}", fix.workaround)),
-        ],
-    }
+    let title = format!("{}: {}; fixed in {}", fix.bug, fix.what, fix.fixed);
+    let remedies = [
+        Remedy::Advice(format!("a JDK with the fix: {}", fix.fixed)),
+        Remedy::Advice(format!("until then: {}", fix.workaround)),
+    ];
+    RULE.on_jvm(jvm.pid, fix.level, title, evidence, remedies)
+        .costing(Cost { bytes: held.bytes, ..Cost::default() })
 }
 
 #[cfg(test)]

@@ -1,14 +1,10 @@
 //! The files of the JDK were replaced under the running JVM: what it loads from now on is of another build. Processes are the
 //! first to fail, since the new `jspawnhelper` does not speak with the old JVM (JDK-8325567, JDK-8325621).
 
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::os::maps::Mapping;
 
-pub const RULE: Rule = Rule { id: "jdk-replaced", title: "the JDK was replaced under the running JVM", find };
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(of).collect()
-}
+pub const RULE: Rule = Rule::of_each_jvm("jdk-replaced", "the JDK was replaced under the running JVM", of);
 
 /// The libraries of a JDK that every JVM has mapped.
 fn is_jdks(mapping: &Mapping) -> bool {
@@ -38,17 +34,9 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
     let spawns = jvm.major().is_some_and(|major| major >= 13);
     let harm =
         if spawns { "starting processes may fail" } else { "what it loads from now on is of another build" };
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Warn,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("{first} was replaced while the JVM runs: {harm}"),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![Remedy::Advice(
-            "restart the JVM: it runs code that is no longer installed".to_string(),
-        )],
-    })
+    let title = format!("{first} was replaced while the JVM runs: {harm}");
+    let remedies = [Remedy::advice("restart the JVM: it runs code that is no longer installed")];
+    Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -59,18 +47,18 @@ mod tests {
     #[test]
     fn libjvm_that_is_gone() {
         let mut facts = made_up::healthy();
-        assert_eq!(find(&facts), []);
+        assert_eq!(RULE.find(&facts), []);
         let mappings = &mut facts.jvms[0].snapshot.os.mappings;
         let library =
             mappings.iter_mut().find(|mapping| mapping.path.ends_with("libjvm.so")).expect("it has one");
         library.path.push_str(" (deleted)");
-        let finding = find(&facts).pop().expect("replaced");
+        let finding = RULE.find(&facts).pop().expect("replaced");
         assert_eq!(finding.level, Level::Warn);
         assert!(finding.title.contains("/opt/jdk-21/lib/server/libjvm.so was replaced"), "{}", finding.title);
         assert!(finding.title.ends_with("may fail"));
         let mappings = &mut facts.jvms[0].snapshot.os.mappings;
         let library = mappings.iter_mut().find(|it| it.is_deleted()).expect("it is there");
         library.path = "/memfd:/x/libjvm.so (deleted)".to_string();
-        assert_eq!(find(&facts), [], "it never was on a disk");
+        assert_eq!(RULE.find(&facts), [], "it never was on a disk");
     }
 }

@@ -1,15 +1,11 @@
 //! A native library that holds a large part of what is resident: memory that no option of the JVM bounds.
 
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::{Area, Instance};
 use std::collections::BTreeMap;
 
-pub const RULE: Rule = Rule {
-    id: "jni-library-memory",
-    title: "A native library holds much memory",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm("jni-library-memory", "A native library holds much memory", find);
 
 const WORTH_BYTES: Bytes = 64 << 20;
 const WORTH_PERCENT: f64 = 10.0;
@@ -32,25 +28,18 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
             "what the library's data points to, and malloc's blocks known as its",
         )
     }));
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Info,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "native libraries hold {}, {percent:.0} % of what is resident; {name} has {}",
-            human(all),
-            human(*bytes)
+    let title = format!(
+        "native libraries hold {}, {percent:.0} % of what is resident; {name} has {}",
+        human(all),
+        human(*bytes)
+    );
+    let remedies = [
+        Remedy::advice(
+            "bound it by the library's own options, or close what the program opened: caches, streams",
         ),
-        evidence,
-        cost: Cost::bytes(all),
-        remedies: vec![
-            Remedy::Advice(
-                "bound it by the library's own options, or close what the program opened: caches, streams"
-                    .to_string(),
-            ),
-            Remedy::Command(format!("marusa map {} --by library", jvm.pid)),
-        ],
-    })
+        Remedy::Command(format!("marusa map {} --by library", jvm.pid)),
+    ];
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(all)))
 }
 
 /// Memory that a library mapped is the library's; of its blocks of malloc only the kind is known.

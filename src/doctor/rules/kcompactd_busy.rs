@@ -1,9 +1,9 @@
 //! kcompactd moves pages so that free memory comes together: where it is busy, processes ask for large pages all the time.
 
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, types::Cost};
 
 pub const RULE: Rule =
-    Rule { id: "kcompactd-busy", title: "the kernel spends CPU time on compacting memory", find };
+    Rule::of_facts("kcompactd-busy", "the kernel spends CPU time on compacting memory", of);
 
 /// Percentage of one CPU.
 const WARN_PERCENT: f64 = 10.0;
@@ -37,10 +37,6 @@ pub fn busy(facts: &Facts, name: &str) -> Option<(Level, f64, Vec<Evidence>)> {
     Some((level, percent, evidence))
 }
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
-}
-
 fn of(facts: &Facts) -> Option<Finding> {
     let (level, percent, mut evidence) = busy(facts, "kcompactd")?;
     for counter in ["compact_daemon_wake", "compact_daemon_migrate_scanned", "compact_stall"] {
@@ -54,7 +50,7 @@ fn of(facts: &Facts) -> Option<Finding> {
     if let Some(text) = proactive {
         let source = "/proc/sys/vm/compaction_proactiveness";
         evidence.push(Evidence::state("vm.compaction_proactiveness", text, source));
-        remedies.push(Remedy::Setting("sysctl vm.compaction_proactiveness=0".to_string()));
+        remedies.push(Remedy::setting("sysctl vm.compaction_proactiveness=0"));
     }
     let defrag = facts.host.pages.thp.as_ref().and_then(|thp| thp.defrag.clone());
     if let Some(defrag) = defrag.filter(|defrag| defrag.starts_with("defer") || defrag == "always") {
@@ -62,16 +58,12 @@ fn of(facts: &Facts) -> Option<Finding> {
         evidence.push(Evidence::state("find which process keeps asking for huge pages", defrag, file));
         remedies.push(Remedy::Setting(format!("echo madvise > {file}")));
     }
-    remedies.push(Remedy::Command("marusa stalls".to_string()));
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Host,
-        title: format!("kcompactd took {percent:.0} % of a CPU to move pages together"),
-        evidence,
-        cost: Cost { cpu_percent: Some(percent), ..Cost::default() },
-        remedies,
-    })
+    remedies.push(Remedy::command("marusa stalls"));
+    let title = format!("kcompactd took {percent:.0} % of a CPU to move pages together");
+    Some(
+        RULE.on_host(level, title, evidence, remedies)
+            .costing(Cost { cpu_percent: Some(percent), ..Cost::default() }),
+    )
 }
 
 #[cfg(test)]
@@ -89,7 +81,7 @@ mod tests {
         };
         facts.host.daemons = watched_ms.iter().enumerate().map(daemon).collect();
         facts.host.daemons.push(Daemon { name: "kswapd0".to_string(), cpu_ms: 0.0, watched_ms: 900.0 });
-        find(&facts).pop()
+        RULE.find(&facts).pop()
     }
 
     #[test]

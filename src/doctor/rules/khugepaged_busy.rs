@@ -3,12 +3,12 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{Facts, HostFacts, JvmFacts};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule};
 use crate::map::Area;
 use crate::map::why::{self, Reason};
 
 pub const RULE: Rule =
-    Rule { id: "khugepaged-busy", title: "khugepaged takes CPU time for the heaps of JVMs", find };
+    Rule::of_facts("khugepaged-busy", "khugepaged takes CPU time for the heaps of JVMs", of);
 
 /// Percentage of one CPU. With the kernel's default settings (4096 pages every 10 s) it takes far less than 1 %.
 const WARN_PERCENT_MIN: f64 = 20.0;
@@ -17,10 +17,6 @@ const INFO_PERCENT_MIN: f64 = 5.0;
 const MS_MIN: f64 = 100.0;
 /// The least memory of heaps that it could still put on huge pages.
 const WAITING_BYTES_MIN: Bytes = 64 << 20;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
-}
 
 fn of(facts: &Facts) -> Option<Finding> {
     let host = &facts.host;
@@ -61,13 +57,11 @@ fn of(facts: &Facts) -> Option<Finding> {
     let most = waiting.iter().max_by_key(|(_, bytes)| *bytes).map_or(0, |(pid, _)| *pid);
     let remedies = vec![
         Remedy::Command(format!("marusa pages collapse {most}")),
-        Remedy::JvmOption("-XX:+AlwaysPreTouch".to_string()),
-        Remedy::Setting(
-            "echo 10000 > /sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs".to_string(),
-        ),
+        Remedy::jvm_option("-XX:+AlwaysPreTouch"),
+        Remedy::setting("echo 10000 > /sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
     ];
     let cost = Cost { cpu_percent: Some(percent), ..Cost::default() };
-    Some(Finding { id: RULE.id, level, subject: Subject::Host, title, evidence, cost, remedies })
+    Some(RULE.on_host(level, title, evidence, remedies).costing(cost))
 }
 
 fn watched_ms(host: &HostFacts) -> Option<f64> {

@@ -6,6 +6,7 @@
 use super::known_conditions as holds;
 use crate::base::Bytes;
 use crate::doctor::{Evidence, Facts, JvmFacts, Level};
+use std::ops::RangeInclusive;
 
 /// That the fault shows on this JVM, and what it costs.
 pub struct Held {
@@ -17,8 +18,8 @@ pub struct Fix {
     /// "JDK-8312182", or "JEP 346" for what is not a fault but was better since.
     pub bug: &'static str,
     pub what: &'static str,
-    /// Feature release, and the first update of it that has the fix; `ALL`: none is known to have it.
-    pub affected: &'static [(u32, u32)],
+    /// Feature releases, and the first update of them that has the fix; `ALL`: none is known to have it.
+    pub affected: &'static [(RangeInclusive<u32>, u32)],
     pub fixed: &'static str,
     pub level: Level,
     pub holds: fn(&Facts, &JvmFacts) -> Option<Held>,
@@ -32,7 +33,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8312182",
         what: "with transparent huge pages 'always', stacks of new threads become resident as a whole",
-        affected: &[(8, ALL), (11, ALL), (17, 10), (18, ALL), (19, ALL), (20, ALL), (21, 1)],
+        affected: &[(8..=8, ALL), (11..=11, ALL), (17..=17, 10), (18..=20, ALL), (21..=21, 1)],
         fixed: "17.0.10, 21.0.1, 22",
         level: Level::Warn,
         holds: holds::stacks_resident,
@@ -41,7 +42,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8146115",
         what: "the JVM does not know cgroups, and takes the host's memory and CPUs for its own",
-        affected: &[(8, 191)],
+        affected: &[(8..=8, 191)],
         fixed: "8u191 (Oracle), 8u202 (OpenJDK), 10",
         level: Level::Warn,
         holds: holds::limits_unseen,
@@ -50,7 +51,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8230305",
         what: "the JVM does not see the limits of cgroups of version 2",
-        affected: &[(8, 372), (11, 16), (12, ALL), (13, ALL), (14, ALL)],
+        affected: &[(8..=8, 372), (11..=11, 16), (12..=14, ALL)],
         fixed: "8u372, 11.0.16, 15",
         level: Level::Warn,
         holds: holds::unified_limits_unseen,
@@ -60,7 +61,7 @@ pub const FIXES: &[Fix] = &[
         bug: "JDK-8349988",
         what: "the JVM does not see the limits of its cgroup where the kernel leaves controllers out of /proc/cgroups",
         // In one commit with JDK-8347811. The backports to 17, 11 and 8 came after 17.0.19, 11.0.31 and 8u492.
-        affected: &[(8, 493), (11, 32), (17, 20), (21, 10), (22, ALL), (23, ALL), (24, ALL)],
+        affected: &[(8..=8, 493), (11..=11, 32), (17..=17, 20), (21..=21, 10), (22..=24, ALL)],
         fixed: "21.0.10, 25",
         level: Level::Warn,
         holds: holds::controllers_unlisted,
@@ -70,7 +71,7 @@ pub const FIXES: &[Fix] = &[
         bug: "JDK-8337994",
         what: "Flight Recorder keeps data of each thread that starts while no event is recorded",
         // A backport to 21 was taken out again (JDK-8346108).
-        affected: &[(21, 6), (22, ALL)],
+        affected: &[(21..=21, 6), (22..=22, ALL)],
         fixed: "24",
         level: Level::Warn,
         holds: holds::recorder_leaks,
@@ -79,7 +80,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8281181",
         what: "the JVM takes the weight of its cgroup (cpu.shares) for a number of CPUs",
-        affected: &[(8, 433), (11, 17), (12, ALL), (13, ALL), (14, ALL), (15, ALL), (16, ALL), (17, 5)],
+        affected: &[(8..=8, 433), (11..=11, 17), (12..=16, ALL), (17..=17, 5)],
         fixed: "11.0.17, 17.0.5, 19",
         level: Level::Warn,
         holds: holds::shares_taken_for_cpus,
@@ -88,7 +89,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8322420",
         what: "the JVM sees the limits of its own cgroup only, not those of the groups above it",
-        affected: &[(11, 29), (17, 17), (21, 9), (22, ALL), (23, ALL)],
+        affected: &[(11..=11, 29), (17..=17, 17), (21..=21, 9), (22..=23, ALL)],
         fixed: "21.0.9, 24",
         level: Level::Warn,
         holds: holds::outer_quota_unseen,
@@ -97,20 +98,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8293114",
         what: "the JVM cannot give freed memory of malloc back by itself (-XX:TrimNativeHeapInterval)",
-        affected: &[
-            (8, ALL),
-            (11, ALL),
-            (12, ALL),
-            (13, ALL),
-            (14, ALL),
-            (15, ALL),
-            (16, ALL),
-            (17, 9),
-            (18, ALL),
-            (19, ALL),
-            (20, ALL),
-            (21, 1),
-        ],
+        affected: &[(8..=8, ALL), (11..=16, ALL), (17..=17, 9), (18..=20, ALL), (21..=21, 1)],
         fixed: "17.0.9, 21.0.1, 22 (a product flag since 17.0.12, 21.0.3)",
         level: Level::Info,
         holds: holds::freed_memory_kept,
@@ -119,7 +107,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JEP 346",
         what: "G1 gives heap that it does not use back in full collections only",
-        affected: &[(8, ALL), (9, ALL), (10, ALL), (11, ALL)],
+        affected: &[(8..=11, ALL)],
         fixed: "12 (with -XX:G1PeriodicGCInterval also when idle)",
         level: Level::Info,
         holds: holds::heap_not_returned,
@@ -128,7 +116,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JEP 387",
         what: "metaspace that unloaded classes leave is given back only where a whole node of it is free",
-        affected: &[(8, ALL), (9, ALL), (10, ALL), (11, ALL), (12, ALL), (13, ALL), (14, ALL), (15, ALL)],
+        affected: &[(8..=15, ALL)],
         fixed: "16",
         level: Level::Info,
         holds: holds::metaspace_not_returned,
@@ -137,20 +125,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8210708",
         what: "G1 keeps two mark bitmaps where one is enough: 1.5 % of the heap",
-        affected: &[
-            (8, ALL),
-            (9, ALL),
-            (10, ALL),
-            (11, ALL),
-            (12, ALL),
-            (13, ALL),
-            (14, ALL),
-            (15, ALL),
-            (16, ALL),
-            (17, ALL),
-            (18, ALL),
-            (19, ALL),
-        ],
+        affected: &[(8..=19, ALL)],
         fixed: "20",
         level: Level::Info,
         holds: holds::two_bitmaps,
@@ -159,21 +134,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JEP 439",
         what: "ZGC maps its heap three times, and RSS counts each page as often as it is mapped",
-        affected: &[
-            (11, ALL),
-            (12, ALL),
-            (13, ALL),
-            (14, ALL),
-            (15, ALL),
-            (16, ALL),
-            (17, ALL),
-            (18, ALL),
-            (19, ALL),
-            (20, ALL),
-            (21, ALL),
-            (22, ALL),
-            (23, ALL),
-        ],
+        affected: &[(11..=23, ALL)],
         fixed: "21 with -XX:+ZGenerational, 23 by default",
         level: Level::Info,
         holds: holds::heap_counted_thrice,
@@ -182,7 +143,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8313678",
         what: "the symbol table leaks symbols of classes that were unloaded",
-        affected: &[(17, 9), (18, ALL), (19, ALL), (20, ALL), (21, 1)],
+        affected: &[(17..=17, 9), (18..=20, ALL), (21..=21, 1)],
         fixed: "17.0.9, 21.0.1, 22",
         level: Level::Warn,
         holds: holds::many_symbols,
@@ -191,7 +152,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8318016",
         what: "one compilation may take any amount of memory: nothing limits the compilers' arenas",
-        affected: &[(8, ALL), (11, ALL), (17, ALL), (18, ALL), (19, ALL), (20, ALL), (21, ALL)],
+        affected: &[(8..=8, ALL), (11..=11, ALL), (17..=21, ALL)],
         fixed: "22 (-XX:CompileCommand=MemLimit,*.*,512m)",
         level: Level::Warn,
         holds: holds::large_compilation,
@@ -200,7 +161,7 @@ pub const FIXES: &[Fix] = &[
     Fix {
         bug: "JDK-8315923",
         what: "touching the heap at the start breaks it into small pages though huge ones are asked for",
-        affected: &[(21, 5)],
+        affected: &[(21..=21, 5)],
         fixed: "21.0.5 and later feature releases",
         level: Level::Info,
         holds: holds::pretouched_small,
@@ -216,7 +177,7 @@ impl Fix {
         }
     }
     pub fn affects(&self, major: u32, update: u32) -> bool {
-        self.affected.iter().any(|(line, first_fixed)| *line == major && update < *first_fixed)
+        self.affected.iter().any(|(lines, first_fixed)| lines.contains(&major) && update < *first_fixed)
     }
 }
 
@@ -249,7 +210,10 @@ mod tests {
             );
             assert!(fix.url().starts_with("https://") && !fix.url().contains(' '));
             assert_eq!(FIXES.iter().filter(|other| other.bug == fix.bug).count(), 1, "{}", fix.bug);
-            assert!(fix.affected.windows(2).all(|pair| pair[0].0 < pair[1].0) && !fix.workaround.is_empty());
+            assert!(
+                fix.affected.windows(2).all(|pair| pair[0].0.end() < pair[1].0.start())
+                    && !fix.workaround.is_empty()
+            );
         }
     }
 }

@@ -2,19 +2,15 @@
 //! all over the heap.
 
 use crate::base::Bytes;
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
 
-pub const RULE: Rule = Rule {
-    id: "ksm-on-heap",
-    title: "ksmd merges pages of a JVM, which are copied again when written",
-    find,
-};
+pub const RULE: Rule = Rule::of_each_jvm_here(
+    "ksm-on-heap",
+    "ksmd merges pages of a JVM, which are copied again when written",
+    of,
+);
 
 const MERGED_MIN: Bytes = 16 << 20;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(|jvm| of(facts, jvm)).collect()
-}
 
 fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let merged = jvm.bounds.ksm_merged_bytes.filter(|bytes| *bytes >= MERGED_MIN)?;
@@ -29,18 +25,14 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
             grown.map(|grown| Evidence::count(format!("{counter} while watched"), grown, "/proc/vmstat")),
         );
     }
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Info,
-        subject: Subject::Jvm(jvm.pid),
-        title: "ksmd has merged pages of the JVM: each is copied again when written, and none is part of a huge page".to_string(),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::Advice("leave MemoryKSM= out of the JVM's service, or PR_SET_MEMORY_MERGE out of what starts it".to_string()),
-            Remedy::Setting("echo 2 > /sys/kernel/mm/ksm/run".to_string()),
-        ],
-    })
+    let title = "ksmd has merged pages of the JVM: each is copied again when written, and none is part of a huge page".to_string();
+    let remedies = [
+        Remedy::advice(
+            "leave MemoryKSM= out of the JVM's service, or PR_SET_MEMORY_MERGE out of what starts it",
+        ),
+        Remedy::setting("echo 2 > /sys/kernel/mm/ksm/run"),
+    ];
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -53,7 +45,7 @@ mod tests {
         let level = |bytes| {
             let mut facts = made_up::healthy();
             facts.jvms[0].bounds.ksm_merged_bytes = bytes;
-            find(&facts).pop().map(|finding| finding.level)
+            RULE.find(&facts).pop().map(|finding| finding.level)
         };
         assert_eq!((level(None), level(Some(0)), level(Some((16 << 20) - 1))), (None, None, None));
         assert_eq!(level(Some(16 << 20)), Some(Level::Info));

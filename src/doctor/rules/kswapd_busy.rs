@@ -1,14 +1,10 @@
 //! kswapd frees memory in the background: where it is busy all the time, the host has too little, or one node of it has.
 
 use super::kcompactd_busy::busy;
-use crate::doctor::{Evidence, Facts, Finding, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, Remedy, Rule, types::Cost};
 
 pub const RULE: Rule =
-    Rule { id: "kswapd-busy", title: "the kernel spends CPU time on finding memory to take back", find };
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
-}
+    Rule::of_facts("kswapd-busy", "the kernel spends CPU time on finding memory to take back", of);
 
 fn of(facts: &Facts) -> Option<Finding> {
     let (level, percent, mut evidence) = busy(facts, "kswapd")?;
@@ -23,23 +19,18 @@ fn of(facts: &Facts) -> Option<Finding> {
             grown.map(|grown| Evidence::count(format!("{counter} while watched"), grown, "/proc/vmstat")),
         );
     }
-    let mut remedies = vec![Remedy::Advice(
-        "free memory on this host: `marusa doctor` names what each JVM could give back, `marusa trim` returns what malloc keeps"
-            .to_string(),
+    let mut remedies = vec![Remedy::advice(
+        "free memory on this host: `marusa doctor` names what each JVM could give back, `marusa trim` returns what malloc keeps",
     )];
     // Direct reclaim means that kswapd starts too late: a wider gap between the watermarks starts it earlier.
     if facts.host.grown("pgscan_direct").is_some_and(|grown| grown > 0) {
-        remedies.push(Remedy::Setting("sysctl vm.watermark_scale_factor=100".to_string()));
+        remedies.push(Remedy::setting("sysctl vm.watermark_scale_factor=100"));
     }
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Host,
-        title: format!("kswapd took {percent:.0} % of a CPU to find memory"),
-        evidence,
-        cost: Cost { cpu_percent: Some(percent), ..Cost::default() },
-        remedies,
-    })
+    let title = format!("kswapd took {percent:.0} % of a CPU to find memory");
+    Some(
+        RULE.on_host(level, title, evidence, remedies)
+            .costing(Cost { cpu_percent: Some(percent), ..Cost::default() }),
+    )
 }
 
 #[cfg(test)]
@@ -55,7 +46,7 @@ mod tests {
             facts.host.daemons = vec![Daemon { name: "kswapd0".to_string(), cpu_ms: 5_000.0, watched_ms }];
             facts.host.vmstat_first.insert("pgscan_direct".to_string(), 10);
             facts.host.vmstat.insert("pgscan_direct".to_string(), 900);
-            find(&facts).pop()
+            RULE.find(&facts).pop()
         };
         let finding = found(120.0).expect("12 %");
         assert_eq!(finding.level, Level::Warn);

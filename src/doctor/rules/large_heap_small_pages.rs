@@ -4,16 +4,13 @@
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise;
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
 use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::os::thp::Thp;
 
-pub const RULE: Rule = Rule {
-    id: "large-heap-small-pages",
-    title: "a large heap is on small pages, and nothing was asked for",
-    find,
-};
+pub const RULE: Rule =
+    Rule::new("large-heap-small-pages", "a large heap is on small pages, and nothing was asked for", find);
 
 /// A million small pages. From here the page tables of the heap alone (8 MiB) fill the caches that a walk reads from.
 const HEAP_BYTES_MIN: Bytes = 4 << 30;
@@ -53,10 +50,9 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
     let remedies = vec![
         Remedy::Command(format!("marusa pages prove {}", jvm.pid)),
         Remedy::Command(format!("marusa pages plan {}", jvm.pid)),
-        Remedy::JvmOption("-XX:+UseTransparentHugePages".to_string()),
+        Remedy::jvm_option("-XX:+UseTransparentHugePages"),
     ];
-    let (subject, cost) = (Subject::Jvm(jvm.pid), Cost::default());
-    Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]

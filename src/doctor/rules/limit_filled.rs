@@ -3,14 +3,13 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{GroupMemory, percent};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::Area;
 
-pub const RULE: Rule = Rule {
-    id: "limit-filled",
-    title: "tmpfs, sockets, slab or page cache that fill the limit",
-    find: |facts: &Facts| facts.jvms.iter().flat_map(find).collect(),
-};
+pub const RULE: Rule =
+    Rule::new("limit-filled", "tmpfs, sockets, slab or page cache that fill the limit", |facts: &Facts| {
+        facts.jvms.iter().flat_map(find).collect()
+    });
 
 /// Percentage of the limit: what a JVM takes for its heap by default (MaxRAMPercentage), so that this amount matters.
 const PART_PERCENT: f64 = 25.0;
@@ -87,31 +86,20 @@ fn heap_in_shared_memory(jvm: &JvmFacts) -> Bytes {
 
 fn finding(jvm: &JvmFacts, group: &GroupMemory, filler: &Filler) -> Finding {
     let share = percent(filler.bytes, group.limit_bytes);
-    Finding {
-        id: RULE.id,
-        level: filler.level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "{}: {} of the limit of {}, outside of the JVM",
-            filler.what,
-            human(filler.bytes),
-            human(group.limit_bytes)
-        ),
-        evidence: vec![
-            Evidence::bytes(filler.what, filler.bytes, filler.source),
-            Evidence::percent("of the limit", share, group.limit_file.clone()),
-            Evidence::bytes(
-                "taken, less what could be dropped at once",
-                group.held_bytes(),
-                group.path.clone(),
-            ),
-        ],
-        cost: Cost::bytes(filler.bytes),
-        remedies: vec![
-            Remedy::Command(format!("marusa container {}", jvm.pid)),
-            Remedy::Advice(filler.advice.to_string()),
-        ],
-    }
+    let title = format!(
+        "{}: {} of the limit of {}, outside of the JVM",
+        filler.what,
+        human(filler.bytes),
+        human(group.limit_bytes)
+    );
+    let evidence = [
+        Evidence::bytes(filler.what, filler.bytes, filler.source),
+        Evidence::percent("of the limit", share, group.limit_file.clone()),
+        Evidence::bytes("taken, less what could be dropped at once", group.held_bytes(), group.path.clone()),
+    ];
+    let remedies =
+        [Remedy::Command(format!("marusa container {}", jvm.pid)), Remedy::Advice(filler.advice.to_string())];
+    RULE.on_jvm(jvm.pid, filler.level, title, evidence, remedies).costing(Cost::bytes(filler.bytes))
 }
 
 #[cfg(test)]

@@ -3,13 +3,10 @@
 use super::malloc_freed_held::WALK;
 use crate::base::{counted, human};
 use crate::doctor::arenas::Spread;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Remedy, Rule};
 
-pub const RULE: Rule = Rule {
-    id: "malloc-arenas",
-    title: "many arenas of malloc each hold freed memory",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule =
+    Rule::of_each_jvm("malloc-arenas", "many arenas of malloc each hold freed memory", find);
 
 fn find(jvm: &JvmFacts) -> Option<Finding> {
     let spread = Spread::of(jvm)?;
@@ -27,31 +24,26 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         "the price: {users} would take turns at {kept} locks instead of {arenas}, for blocks that their own \
          caches do not hold (glibc's hold blocks of up to 1 KiB); measure the throughput before and after"
     );
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "arenas of malloc ({arenas}) hold {} of freed memory; {} of it is beyond the {kept} that hold the most",
-            human(spread.freed_bytes),
-            human(beyond_bytes)
-        ),
-        evidence: vec![
-            Evidence::count("arenas", arenas as u64, WALK),
-            Evidence::count("arenas that hold 1 MiB or more", spread.holding as u64, WALK),
-            Evidence::count("threads attached to them", attached_threads, WALK),
-            Evidence::bytes("freed, yet resident", spread.freed_bytes, WALK),
-            Evidence::bytes(format!("of it, beyond {}", counted(kept, "arena")), beyond_bytes, WALK),
-            Evidence::percent("of what is resident", jvm.percent_of_resident(beyond_bytes), "the account"),
-            set,
-        ],
-        cost: Cost::bytes(beyond_bytes),
-        remedies: vec![
-            Remedy::Environment(format!("MALLOC_ARENA_MAX={kept}")),
-            Remedy::Advice(price),
-            Remedy::Command(format!("marusa trim {}", jvm.pid)),
-        ],
-    })
+    let title = format!(
+        "arenas of malloc ({arenas}) hold {} of freed memory; {} of it is beyond the {kept} that hold the most",
+        human(spread.freed_bytes),
+        human(beyond_bytes)
+    );
+    let evidence = [
+        Evidence::count("arenas", arenas as u64, WALK),
+        Evidence::count("arenas that hold 1 MiB or more", spread.holding as u64, WALK),
+        Evidence::count("threads attached to them", attached_threads, WALK),
+        Evidence::bytes("freed, yet resident", spread.freed_bytes, WALK),
+        Evidence::bytes(format!("of it, beyond {}", counted(kept, "arena")), beyond_bytes, WALK),
+        Evidence::percent("of what is resident", jvm.percent_of_resident(beyond_bytes), "the account"),
+        set,
+    ];
+    let remedies = [
+        Remedy::Environment(format!("MALLOC_ARENA_MAX={kept}")),
+        Remedy::Advice(price),
+        Remedy::Command(format!("marusa trim {}", jvm.pid)),
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(beyond_bytes)))
 }
 
 #[cfg(test)]

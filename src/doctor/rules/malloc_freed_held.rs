@@ -2,14 +2,11 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::arenas;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::trim::{self, Advice, ArenaPrediction, Prediction};
 
-pub const RULE: Rule = Rule {
-    id: "malloc-freed-held",
-    title: "malloc holds memory that the program freed",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule =
+    Rule::of_each_jvm("malloc-freed-held", "malloc holds memory that the program freed", find);
 
 /// A JVM that compiles frees and takes some tens of MiB all the time: less is not a loss. And less than one heap of an arena,
 /// 64 MiB, which one block that is pinned at its end keeps.
@@ -31,19 +28,14 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     // Where the arenas are the cause, that finding warns, and this one would say the same bytes twice.
     let is_warned = arenas::warns(jvm);
     let level = if percent >= WARN_PERCENT && !is_warned { Level::Warn } else { Level::Info };
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "malloc holds {} that the program freed, {percent:.0} % of what is resident; a trim would give back {} now",
-            human(held),
-            human(freed.total.trimmable_bytes)
-        ),
-        evidence: evidence(jvm, &freed),
-        cost: Cost::bytes(held),
-        remedies: remedies(jvm, &freed),
-    })
+    let title = format!(
+        "malloc holds {} that the program freed, {percent:.0} % of what is resident; a trim would give back {} now",
+        human(held),
+        human(freed.total.trimmable_bytes)
+    );
+    let evidence = evidence(jvm, &freed);
+    let remedies = remedies(jvm, &freed);
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(held)))
 }
 
 fn evidence(jvm: &JvmFacts, freed: &Prediction) -> Vec<Evidence> {
@@ -78,9 +70,8 @@ pub fn remedies(jvm: &JvmFacts, freed: &Prediction) -> Vec<Remedy> {
         remedies.extend(match advice {
             Advice::TrimInterval { experimental, .. } => Some(interval(experimental)),
             Advice::TrimIntervalIsSet { .. } => None,
-            Advice::NewerJvm { .. } => Some(Remedy::Advice(
-                "17.0.9 and later, updates of 21, and 22 on can give it back by themselves: -XX:TrimNativeHeapInterval"
-                    .to_string(),
+            Advice::NewerJvm { .. } => Some(Remedy::advice(
+                "17.0.9 and later, updates of 21, and 22 on can give it back by themselves: -XX:TrimNativeHeapInterval",
             )),
             // A finding of its own, with the figures.
             Advice::FewerArenas { .. } => None,

@@ -2,17 +2,17 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, counted, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::sums::group_of;
 use crate::map::{Area, MemoryMap};
 use crate::os::maps::Mapping;
 use std::collections::{BTreeMap, HashSet};
 
-pub const RULE: Rule = Rule {
-    id: "mapped-files-many",
-    title: "many mappings, or many bytes, of files that the program mapped",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm(
+    "mapped-files-many",
+    "many mappings, or many bytes, of files that the program mapped",
+    find,
+);
 
 /// A JVM has few mappings of files that are not libraries; search engines and brokers map all of their data, on purpose.
 const INFO_BYTES: Bytes = 256 << 20;
@@ -47,33 +47,27 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         _ => return None,
     };
     const SOURCE: &str = "the account: mapped_file";
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "mapped files hold {}, {percent:.0} % of what is resident: {} in {} of {}",
-            human(resident),
-            human(most.resident),
-            counted(most.mappings.len(), "mapping"),
-            escaped(name)
+    let title = format!(
+        "mapped files hold {}, {percent:.0} % of what is resident: {} in {} of {}",
+        human(resident),
+        human(most.resident),
+        counted(most.mappings.len(), "mapping"),
+        escaped(name)
+    );
+    let evidence = [
+        Evidence::bytes("mapped files, in memory", resident, SOURCE),
+        Evidence::count("mappings of them", mappings as u64, "/proc/PID/maps"),
+        Evidence::bytes("address space of those named above", most.reserved, SOURCE),
+        Evidence::count("of them, temporary or deleted", most.temporary as u64, "/proc/PID/maps"),
+    ];
+    let remedies = [
+        Remedy::advice(
+            "a MappedByteBuffer stays mapped until it is collected, a segment until its Arena is closed: drop or close them; \
+             mappings that a full collection (`jcmd PID GC.run`) leaves are held",
         ),
-        evidence: vec![
-            Evidence::bytes("mapped files, in memory", resident, SOURCE),
-            Evidence::count("mappings of them", mappings as u64, "/proc/PID/maps"),
-            Evidence::bytes("address space of those named above", most.reserved, SOURCE),
-            Evidence::count("of them, temporary or deleted", most.temporary as u64, "/proc/PID/maps"),
-        ],
-        cost: Cost::bytes(resident),
-        remedies: vec![
-            Remedy::Advice(
-                "a MappedByteBuffer stays mapped until it is collected, a segment until its Arena is closed: drop or close them; \
-                 mappings that a full collection (`jcmd PID GC.run`) leaves are held"
-                    .to_string(),
-            ),
-            Remedy::Command(format!("marusa map {} --by mapping", jvm.pid)),
-        ],
-    })
+        Remedy::Command(format!("marusa map {} --by mapping", jvm.pid)),
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(resident)))
 }
 
 /// By the path without its numbers.

@@ -1,18 +1,14 @@
 //! The number of mappings against `vm.max_map_count`: at the limit mmap and mprotect fail, and a JVM does not survive that.
 
 use crate::base::counted;
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::Gc;
 
 pub const RULE: Rule =
-    Rule { id: "max-map-count-near", title: "the JVM is near the limit of mappings", find };
+    Rule::of_each_jvm_here("max-map-count-near", "the JVM is near the limit of mappings", of);
 
 const WARN_PERCENT: u64 = 70;
 const CRITICAL_PERCENT: u64 = 90;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(|jvm| of(facts, jvm)).collect()
-}
 
 /// What ZGC with three views of the heap says it may need: three mappings for each granule of 2 MiB, and 20 % for all else
 /// (JDK 11 to 17: gc/z/zPhysicalMemoryBacking_linux.cpp, `warn_max_map_count`).
@@ -48,15 +44,8 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         ),
         _ => format!("{used} of {limit} mappings are in use: at the limit the JVM ends"),
     };
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title,
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![Remedy::Setting(format!("sysctl vm.max_map_count={wanted}"))],
-    })
+    let remedies = [Remedy::Setting(format!("sysctl vm.max_map_count={wanted}"))];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -68,7 +57,7 @@ mod tests {
         let mut facts = made_up::healthy();
         change(&mut facts.jvms[0]);
         facts.host.sysctl.insert("vm/max_map_count".to_string(), limit.to_string());
-        find(&facts).pop()
+        RULE.find(&facts).pop()
     }
 
     #[test]

@@ -2,5 +2,4 @@
 
 use crate::doctor::Rule;
 
-pub const RULE: Rule =
-    Rule { id: "memory-grows", title: "an area grows, by a recording", find: |_| Vec::new() };
+pub const RULE: Rule = Rule::new("memory-grows", "an area grows, by a recording", |_| Vec::new());

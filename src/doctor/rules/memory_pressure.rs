@@ -1,9 +1,9 @@
 //! The host has no memory left to give: tasks wait for it now, or the killer is near.
 
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
 
 pub const RULE: Rule =
-    Rule { id: "memory-pressure", title: "tasks wait for memory, or hardly any is available", find };
+    Rule::of_facts("memory-pressure", "tasks wait for memory, or hardly any is available", of);
 
 /// Percentage of the last minute in which all runnable tasks waited: 1 % is 0.6 s in which the host stood still.
 const FULL_WARN: f64 = 1.0;
@@ -13,10 +13,6 @@ const SOME_WARN: f64 = 10.0;
 /// Percentage of the host's memory that is available.
 const AVAILABLE_WARN: f64 = 5.0;
 const AVAILABLE_CRITICAL: f64 = 2.0;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
-}
 
 /// What waits, and what is left: the worse of both.
 fn of(facts: &Facts) -> Option<Finding> {
@@ -57,21 +53,12 @@ fn of(facts: &Facts) -> Option<Finding> {
     }
     let level = said.iter().map(|(level, _)| *level).max()?;
     let texts: Vec<String> = said.into_iter().map(|(_, text)| text).collect();
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Host,
-        title: texts.join(", and "),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::Command("marusa doctor".to_string()),
-            Remedy::Advice(
-                "each JVM's findings say what it could give back; in a container this is the host"
-                    .to_string(),
-            ),
-        ],
-    })
+    let title = texts.join(", and ");
+    let remedies = [
+        Remedy::command("marusa doctor"),
+        Remedy::advice("each JVM's findings say what it could give back; in a container this is the host"),
+    ];
+    Some(RULE.on_host(level, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -85,7 +72,7 @@ mod tests {
         facts.host.memory_pressure = Some(Averages { some_60, full_60, some_10: 0.0, full_10: 0.0 });
         facts.host.meminfo.insert("MemAvailable".to_string(), available);
         facts.host.meminfo.insert("SwapFree".to_string(), swap_free);
-        find(&facts).pop().map(|finding| finding.level)
+        RULE.find(&facts).pop().map(|finding| finding.level)
     }
 
     #[test]
@@ -111,6 +98,6 @@ mod tests {
         facts.host.memory_pressure = None;
         facts.host.meminfo.insert("MemAvailable".to_string(), 100 * M);
         facts.host.meminfo.insert("SwapFree".to_string(), 0);
-        assert!(find(&facts)[0].title.starts_with("0.6 %"), "{:?}", find(&facts));
+        assert!(RULE.find(&facts)[0].title.starts_with("0.6 %"), "{:?}", RULE.find(&facts));
     }
 }

@@ -3,13 +3,10 @@
 use super::class_loaders_many;
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 
-pub const RULE: Rule = Rule {
-    id: "metaspace-fragmentation",
-    title: "much of the metaspace is committed and unused",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule =
+    Rule::of_each_jvm("metaspace-fragmentation", "much of the metaspace is committed and unused", find);
 
 const INFO_BYTES: Bytes = 32 << 20;
 const WARN_BYTES: Bytes = 64 << 20;
@@ -54,21 +51,15 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     };
     let mut remedies = vec![Remedy::Advice(advice.to_string())];
     if jvm.major().is_some_and(|major| major < ELASTIC_SINCE) {
-        remedies.push(Remedy::Advice("JDK 16 and later give such memory back (JEP 387)".to_string()));
+        remedies.push(Remedy::advice("JDK 16 and later give such memory back (JEP 387)"));
     }
-    Some(Finding {
-        id: RULE.id,
-        level: if lost >= WARN_BYTES { Level::Warn } else { Level::Info },
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "{} of {} of the metaspace, {share:.0} %, are committed and hold nothing",
-            human(lost),
-            human(committed)
-        ),
-        evidence,
-        cost: Cost::bytes(lost),
-        remedies,
-    })
+    let level = if lost >= WARN_BYTES { Level::Warn } else { Level::Info };
+    let title = format!(
+        "{} of {} of the metaspace, {share:.0} %, are committed and hold nothing",
+        human(lost),
+        human(committed)
+    );
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(lost)))
 }
 
 #[cfg(test)]

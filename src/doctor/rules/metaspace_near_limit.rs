@@ -2,14 +2,10 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::Area;
 
-pub const RULE: Rule = Rule {
-    id: "metaspace-near-limit",
-    title: "class metadata is near its limit",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm("metaspace-near-limit", "class metadata is near its limit", find);
 
 /// Committed: a collection may still free some of it.
 const NEAR_PERCENT: f64 = 90.0;
@@ -40,37 +36,30 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     let is_full = percent(kind.used, kind.limit) >= FULL_PERCENT;
     let Kind { name, option, committed, used, limit } = kind;
     let more = (limit.saturating_mul(3) / 2).next_multiple_of(STEP_BYTES) >> 20;
-    Some(Finding {
-        id: RULE.id,
-        level: if is_full { Level::Critical } else { Level::Warn },
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "the {name} has {} of at most {}: when it is full, the JVM throws OutOfMemoryError",
-            human(committed.max(used)),
-            human(limit)
+    let level = if is_full { Level::Critical } else { Level::Warn };
+    let title = format!(
+        "the {name} has {} of at most {}: when it is full, the JVM throws OutOfMemoryError",
+        human(committed.max(used)),
+        human(limit)
+    );
+    let evidence = [
+        Evidence::bytes(
+            format!("{name}, committed"),
+            committed,
+            "the account, and the VM's performance counters",
         ),
-        evidence: vec![
-            Evidence::bytes(
-                format!("{name}, committed"),
-                committed,
-                "the account, and the VM's performance counters",
-            ),
-            Evidence::bytes(
-                format!("{name}, used"),
-                used,
-                "performance counters of the VM, as of the last collection",
-            ),
-            Evidence::bytes(format!("-XX:{option}"), limit, "flags of the VM"),
-        ],
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::JvmOption(format!("-XX:{option}={more}m")),
-            Remedy::Advice(
-                "find out whether classes are leaked: count class loaders twice, some hours apart"
-                    .to_string(),
-            ),
-        ],
-    })
+        Evidence::bytes(
+            format!("{name}, used"),
+            used,
+            "performance counters of the VM, as of the last collection",
+        ),
+        Evidence::bytes(format!("-XX:{option}"), limit, "flags of the VM"),
+    ];
+    let remedies = [
+        Remedy::JvmOption(format!("-XX:{option}={more}m")),
+        Remedy::advice("find out whether classes are leaked: count class loaders twice, some hours apart"),
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 fn class_space(jvm: &JvmFacts) -> Option<Kind> {

@@ -65,6 +65,7 @@ mod no_trim_set;
 mod numa_imbalance;
 mod numa_off;
 #[cfg(test)]
+#[path = "page_cases_tests.rs"]
 pub mod page_cases;
 mod page_size_misreported;
 mod page_tables_large;

@@ -3,14 +3,14 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, counted, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::Held;
 
-pub const RULE: Rule = Rule {
-    id: "native-memory-not-closed",
-    title: "Many instances of a class that must be closed hold much native memory (with --holders)",
-    find: |facts: &Facts| facts.jvms.iter().flat_map(find).collect(),
-};
+pub const RULE: Rule = Rule::new(
+    "native-memory-not-closed",
+    "Many instances of a class that must be closed hold much native memory (with --holders)",
+    |facts: &Facts| facts.jvms.iter().flat_map(find).collect(),
+);
 
 const WORTH_BYTES: Bytes = 32 << 20;
 const WORTH_BLOCKS: u64 = 10_000;
@@ -57,56 +57,30 @@ fn find(jvm: &JvmFacts) -> Vec<Finding> {
             return None;
         }
         let name = escaped(&held.holder);
-        Some(Finding {
-            id: RULE.id,
-            level: Level::Warn,
-            subject: Subject::Jvm(jvm.pid),
-            title: format!(
-                "{} hold {} through {name}: are they closed?",
-                counted(instances, "instance"),
-                human(held.bytes)
-            ),
-            evidence: vec![
-                Evidence::bytes(format!("held by {name}"), held.bytes, "marusa map PID --by holder"),
-                Evidence::count("blocks of malloc", held.blocks, "marusa map PID --by holder"),
-                Evidence::count("of them in the field itself", instances, "the Java heap"),
-            ],
-            cost: Cost::bytes(held.bytes),
-            remedies: vec![
-                Remedy::Advice(remedy.to_string()),
-                Remedy::Command("jcmd PID GC.class_histogram".to_string()),
-            ],
-        })
+        let title = format!(
+            "{} hold {} through {name}: are they closed?",
+            counted(instances, "instance"),
+            human(held.bytes)
+        );
+        let evidence = [
+            Evidence::bytes(format!("held by {name}"), held.bytes, "marusa map PID --by holder"),
+            Evidence::count("blocks of malloc", held.blocks, "marusa map PID --by holder"),
+            Evidence::count("of them in the field itself", instances, "the Java heap"),
+        ];
+        let remedies = [Remedy::Advice(remedy.to_string()), Remedy::command("jcmd PID GC.class_histogram")];
+        Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies).costing(Cost::bytes(held.bytes)))
     };
     jvm.account.holders.iter().flatten().filter_map(finding).collect()
-}
-
-/// A row of `map --by holder`.
-#[cfg(test)]
-pub fn made_up(holder: &str, bytes: Bytes, blocks: u64, direct_blocks: u64) -> Held {
-    Held {
-        holder: holder.to_string(),
-        how: crate::jvm::HeldBy::Field,
-        kind: None,
-        library: None,
-        bytes,
-        blocks,
-        direct_bytes: Some(bytes / 2),
-        direct_blocks: Some(direct_blocks),
-        types: Vec::new(),
-        is_mapping: false,
-        large: Vec::new(),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::facts::made_up::{M, healthy_jvm};
+    use crate::doctor::facts::made_up::{M, healthy_jvm, held};
 
     fn is_found(holder: &str, bytes: Bytes, blocks: u64, instances: u64) -> bool {
         let mut jvm = healthy_jvm();
-        jvm.account.holders = Some(vec![made_up(holder, bytes, blocks, instances)]);
+        jvm.account.holders = Some(vec![held(holder, bytes, blocks, instances)]);
         !find(&jvm).is_empty()
     }
 

@@ -3,14 +3,14 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::{Held, HeldBy};
 
-pub const RULE: Rule = Rule {
-    id: "native-memory-unreached",
-    title: "Nothing leads to much of malloc's memory in use: it probably leaked (with --holders)",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm(
+    "native-memory-unreached",
+    "Nothing leads to much of malloc's memory in use: it probably leaked (with --holders)",
+    find,
+);
 
 const INFO_BYTES: Bytes = 64 << 20;
 const INFO_PERCENT: f64 = 10.0;
@@ -31,40 +31,34 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         return None;
     }
     let is_much = bytes > WARN_BYTES && share > WARN_PERCENT;
-    Some(Finding {
-        id: RULE.id,
-        level: if is_much { Level::Warn } else { Level::Info },
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "nothing leads to {} of malloc's memory, {share:.0} % of what is in use: it probably leaked",
-            human(bytes)
+    let level = if is_much { Level::Warn } else { Level::Info };
+    let title = format!(
+        "nothing leads to {} of malloc's memory, {share:.0} % of what is in use: it probably leaked",
+        human(bytes)
+    );
+    let evidence = [
+        Evidence::bytes("reached by nothing", bytes, "marusa map PID --by holder"),
+        Evidence::count("blocks of it", blocks, "marusa map PID --by holder"),
+        Evidence::bytes("all blocks in use", all, "marusa map PID --by holder"),
+    ];
+    let remedies = [
+        Remedy::command("marusa map PID --by holder"),
+        Remedy::advice(
+            "whether it grows: marusa record PID --holders-every 60s -o FILE, then marusa leak FILE",
         ),
-        evidence: vec![
-            Evidence::bytes("reached by nothing", bytes, "marusa map PID --by holder"),
-            Evidence::count("blocks of it", blocks, "marusa map PID --by holder"),
-            Evidence::bytes("all blocks in use", all, "marusa map PID --by holder"),
-        ],
-        cost: Cost::bytes(bytes),
-        remedies: vec![
-            Remedy::Command("marusa map PID --by holder".to_string()),
-            Remedy::Advice(
-                "whether it grows: marusa record PID --holders-every 60s -o FILE, then marusa leak FILE"
-                    .to_string(),
-            ),
-        ],
-    })
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::facts::made_up::{M, healthy_jvm};
-    use crate::doctor::rules::native_memory_not_closed::made_up;
+    use crate::doctor::facts::made_up::{M, healthy_jvm, held};
 
     fn level(unreached: Bytes, others: Bytes) -> Option<Level> {
         let mut jvm = healthy_jvm();
-        let other = made_up("org.rocksdb.LRUCache.nativeHandle_", others, 1, 1);
-        let unreached = Held { how: HeldBy::Unreached, ..made_up("reached by nothing", unreached, 9, 0) };
+        let other = held("org.rocksdb.LRUCache.nativeHandle_", others, 1, 1);
+        let unreached = Held { how: HeldBy::Unreached, ..held("reached by nothing", unreached, 9, 0) };
         jvm.account.holders = Some(vec![other, unreached]);
         find(&jvm).map(|finding| finding.level)
     }

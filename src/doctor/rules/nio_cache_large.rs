@@ -2,14 +2,14 @@
 //! largest that the thread needed, unless -Djdk.nio.maxCachedBufferSize says otherwise. Judged where the buffers were read.
 
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::{BufferKind, BufferRow};
 
-pub const RULE: Rule = Rule {
-    id: "nio-cache-large",
-    title: "Threads hold much memory in the JDK's temporary direct buffers (with --holders)",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm(
+    "nio-cache-large",
+    "Threads hold much memory in the JDK's temporary direct buffers (with --holders)",
+    find,
+);
 
 pub const PROPERTY: &str = "-Djdk.nio.maxCachedBufferSize";
 const INFO_BYTES: Bytes = 64 << 20;
@@ -29,25 +29,21 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     }
     let largest = rows.iter().max_by_key(|row| row.bytes)?;
     let holders = largest.holder.rsplit_once("of thread ").map_or("ended", |(_, threads)| threads);
-    Some(Finding {
-        id: RULE.id,
-        level: if bytes > WARN_BYTES { Level::Warn } else { Level::Info },
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "threads {holders}: {} of temporary direct buffers, all threads {}: jdk.nio.maxCachedBufferSize is not set",
-            human(largest.bytes),
-            human(bytes)
-        ),
-        evidence: vec![
-            Evidence::bytes("temporary direct buffers of threads", bytes, "marusa map PID --by buffer"),
-            Evidence::count("buffers", count, "marusa map PID --by buffer"),
-        ],
-        cost: Cost::bytes(bytes),
-        remedies: vec![
-            Remedy::JvmOption(format!("{PROPERTY}=262144")),
-            Remedy::Advice("or let these threads read and write direct buffers of their own".to_string()),
-        ],
-    })
+    let level = if bytes > WARN_BYTES { Level::Warn } else { Level::Info };
+    let title = format!(
+        "threads {holders}: {} of temporary direct buffers, all threads {}: jdk.nio.maxCachedBufferSize is not set",
+        human(largest.bytes),
+        human(bytes)
+    );
+    let evidence = [
+        Evidence::bytes("temporary direct buffers of threads", bytes, "marusa map PID --by buffer"),
+        Evidence::count("buffers", count, "marusa map PID --by buffer"),
+    ];
+    let remedies = [
+        Remedy::JvmOption(format!("{PROPERTY}=262144")),
+        Remedy::advice("or let these threads read and write direct buffers of their own"),
+    ];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 #[cfg(test)]

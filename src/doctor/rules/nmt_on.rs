@@ -1,13 +1,9 @@
 //! Native Memory Tracking left on, and what it takes: a header and a footer for each block, and its own tables.
 
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 
-pub const RULE: Rule = Rule {
-    id: "nmt-on",
-    title: "Native Memory Tracking is on",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm("nmt-on", "Native Memory Tracking is on", find);
 
 const WARN_BYTES: Bytes = 32 << 20;
 const WARN_PERCENT: f64 = 2.0;
@@ -40,18 +36,16 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         None => "what it takes could not be read".to_string(),
     };
     let walks = if level == "detail" { ", and each allocation walks the stack" } else { "" };
-    Some(Finding {
-        id: RULE.id,
-        level: if is_dear { Level::Warn } else { Level::Info },
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("Native Memory Tracking ({level}) is on: {takes}{walks}"),
-        evidence,
-        cost: Cost { bytes: price, ..Cost::default() },
-        remedies: vec![
-            Remedy::JvmOption("-XX:NativeMemoryTracking=off".to_string()),
-            Remedy::Command(format!("marusa map {}", jvm.pid)),
-        ],
-    })
+    let title = format!("Native Memory Tracking ({level}) is on: {takes}{walks}");
+    let level = if is_dear { Level::Warn } else { Level::Info };
+    let remedies = [
+        Remedy::jvm_option("-XX:NativeMemoryTracking=off"),
+        Remedy::Command(format!("marusa map {}", jvm.pid)),
+    ];
+    Some(
+        RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+            .costing(Cost { bytes: price, ..Cost::default() }),
+    )
 }
 
 #[cfg(test)]

@@ -2,13 +2,10 @@
 
 use super::malloc_freed_held::{WALK, interval};
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Rule};
 
-pub const RULE: Rule = Rule {
-    id: "no-trim-set",
-    title: "the JVM could trim malloc's memory by itself, and does not",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule =
+    Rule::of_each_jvm("no-trim-set", "the JVM could trim malloc's memory by itself, and does not", find);
 
 /// What a trim would give back now. A trim takes locks and milliseconds, and what is given back is asked for again.
 const WORTH_BYTES: Bytes = 48 << 20;
@@ -23,22 +20,17 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     if milliseconds > 0 || !is_worth {
         return None;
     }
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Info,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "this JVM can trim by itself, and its flag is not set; {} would come back now",
-            human(trimmable)
-        ),
-        evidence: vec![
-            Evidence::count("TrimNativeHeapInterval", milliseconds, "flags of the VM"),
-            Evidence::bytes("what malloc_trim would give back", trimmable, WALK),
-            Evidence::percent("of what is resident", jvm.percent_of_resident(trimmable), "the account"),
-        ],
-        cost: Cost::bytes(trimmable),
-        remedies: vec![interval(jvm.major() == Some(EXPERIMENTAL))],
-    })
+    let title = format!(
+        "this JVM can trim by itself, and its flag is not set; {} would come back now",
+        human(trimmable)
+    );
+    let evidence = [
+        Evidence::count("TrimNativeHeapInterval", milliseconds, "flags of the VM"),
+        Evidence::bytes("what malloc_trim would give back", trimmable, WALK),
+        Evidence::percent("of what is resident", jvm.percent_of_resident(trimmable), "the account"),
+    ];
+    let remedies = [interval(jvm.major() == Some(EXPERIMENTAL))];
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(trimmable)))
 }
 
 #[cfg(test)]

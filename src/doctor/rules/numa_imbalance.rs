@@ -1,18 +1,14 @@
 //! One node of memory is nearly full while others have plenty: who allocates there waits for reclaim or gets memory that is far.
 
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
 use crate::os::numa::Node;
 
 pub const RULE: Rule =
-    Rule { id: "numa-imbalance", title: "one node of memory is nearly full while another has plenty", find };
+    Rule::of_facts("numa-imbalance", "one node of memory is nearly full while another has plenty", of);
 
 /// kswapd of a node wakes at about 1 % with default watermarks; 3 % is on the way there.
 const FULL_PERCENT: f64 = 3.0;
 const PLENTY_PERCENT: f64 = 25.0;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
-}
 
 fn free_percent(node: &Node) -> f64 {
     if node.total_bytes == 0 { 100.0 } else { node.free_bytes as f64 * 100.0 / node.total_bytes as f64 }
@@ -38,28 +34,23 @@ fn of(facts: &Facts) -> Option<Finding> {
     }
     let (full_percent, plenty_percent) = (free_percent(full), free_percent(plenty));
     let (full, plenty) = (full.number, plenty.number);
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Warn,
-        subject: Subject::Host,
-        title: format!(
-            "node {full} has {full_percent:.1} % of its memory free, node {plenty} {plenty_percent:.0} %: programs bound to \
-             node {full} reclaim or get far memory"
-        ),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::Advice(format!(
-                "start the next JVM on node {plenty} (numactl --cpunodebind --membind), or spread it"
-            )),
-            Remedy::JvmOption("-XX:+UseNUMA for a JVM that spans nodes".to_string()),
-        ],
-    })
+    let title = format!(
+        "node {full} has {full_percent:.1} % of its memory free, node {plenty} {plenty_percent:.0} %: programs bound to \
+         node {full} reclaim or get far memory"
+    );
+    let remedies = [
+        Remedy::Advice(format!(
+            "start the next JVM on node {plenty} (numactl --cpunodebind --membind), or spread it"
+        )),
+        Remedy::jvm_option("-XX:+UseNUMA for a JVM that spans nodes"),
+    ];
+    Some(RULE.on_host(Level::Warn, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Subject;
     use crate::doctor::facts::made_up::{self, G, M};
 
     fn found(free: &[u64]) -> Option<Finding> {
@@ -71,7 +62,7 @@ mod tests {
             pools: Vec::new(),
         };
         facts.host.nodes = free.iter().enumerate().map(node).collect();
-        find(&facts).pop()
+        RULE.find(&facts).pop()
     }
 
     #[test]

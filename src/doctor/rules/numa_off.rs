@@ -1,17 +1,13 @@
 //! A large heap on a host with several nodes of memory, and a collector that does not use them.
 
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::Gc;
 
 pub const RULE: Rule =
-    Rule { id: "numa-off", title: "a large heap spans nodes of memory, and UseNUMA is off", find };
+    Rule::of_each_jvm_here("numa-off", "a large heap spans nodes of memory, and UseNUMA is off", of);
 
 /// A heap that takes a quarter of a node is likely to lie on two.
 const SHARE_OF_NODE: u64 = 4;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(|jvm| of(facts, jvm)).collect()
-}
 
 /// ZGC spreads its heap by itself (UseNUMA is on there); Serial and Epsilon do nothing with it; G1 since JDK 14 (JEP 345).
 fn knows_nodes(jvm: &JvmFacts) -> bool {
@@ -37,22 +33,17 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     {
         return None;
     }
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Info,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("the heap may span {} nodes of memory, and UseNUMA is off", nodes.clone().count()),
-        evidence: vec![
-            Evidence::bytes("largest heap", heap, "flag MaxHeapSize"),
-            Evidence::bytes("memory of the smallest node", smallest, "/sys/devices/system/node"),
-            Evidence::state("UseNUMA", "false", "flag of the VM"),
-        ],
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::JvmOption("-XX:+UseNUMA".to_string()),
-            Remedy::Advice("bind the JVM to one node with numactl, where its memory fits there".to_string()),
-        ],
-    })
+    let title = format!("the heap may span {} nodes of memory, and UseNUMA is off", nodes.clone().count());
+    let evidence = [
+        Evidence::bytes("largest heap", heap, "flag MaxHeapSize"),
+        Evidence::bytes("memory of the smallest node", smallest, "/sys/devices/system/node"),
+        Evidence::state("UseNUMA", "false", "flag of the VM"),
+    ];
+    let remedies = [
+        Remedy::jvm_option("-XX:+UseNUMA"),
+        Remedy::advice("bind the JVM to one node with numactl, where its memory fits there"),
+    ];
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -66,19 +57,19 @@ mod tests {
     fn a_heap_of_a_quarter_of_a_node_on_two_of_them() {
         let mut facts = made_up::healthy();
         let node = |number| Node { number, total_bytes: 8 * G, free_bytes: 4 * G, pools: Vec::new() };
-        assert_eq!(find(&facts), [], "one node");
+        assert_eq!(RULE.find(&facts), [], "one node");
         facts.host.nodes = vec![node(0), node(1)];
-        assert_eq!(find(&facts).pop().map(|finding| finding.level), Some(Level::Info));
+        assert_eq!(RULE.find(&facts).pop().map(|finding| finding.level), Some(Level::Info));
         made_up::set_flags(&mut facts.jvms[0], &[("MaxHeapSize", "2147483647")]);
-        assert_eq!(find(&facts), [], "below a quarter");
+        assert_eq!(RULE.find(&facts), [], "below a quarter");
         made_up::set_flags(&mut facts.jvms[0], &[("MaxHeapSize", "2147483648")]);
         facts.jvms[0].cpus = Ok(Cpus { allowed: 2, quota: None });
-        assert_eq!(find(&facts), [], "bound to half of the CPUs");
+        assert_eq!(RULE.find(&facts), [], "bound to half of the CPUs");
         facts.jvms[0].cpus = Ok(Cpus { allowed: 4, quota: None });
         made_up::view(&mut facts.jvms[0]).gc = Ok(Gc::Serial);
-        assert_eq!(find(&facts), [], "which could not use it");
+        assert_eq!(RULE.find(&facts), [], "which could not use it");
         made_up::view(&mut facts.jvms[0]).gc = Ok(Gc::G1);
         made_up::set_flags(&mut facts.jvms[0], &[("UseNUMA", "true")]);
-        assert_eq!(find(&facts), []);
+        assert_eq!(RULE.find(&facts), []);
     }
 }

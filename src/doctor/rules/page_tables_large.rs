@@ -3,11 +3,10 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{Facts, HostFacts, JvmFacts};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule};
 use crate::map::page_use::percent;
 
-pub const RULE: Rule =
-    Rule { id: "page-tables-large", title: "page tables take memory out of proportion", find };
+pub const RULE: Rule = Rule::new("page-tables-large", "page tables take memory out of proportion", find);
 
 /// Percentage of the resident memory. Small pages without a gap take 8 bytes for 4096: 0.2 %.
 const PERCENT_MIN: u64 = 1;
@@ -46,8 +45,10 @@ fn of_jvm(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::Command(format!("marusa map {} --by mapping", jvm.pid)),
         Remedy::Command(format!("marusa pages plan {} --mode hugetlb-2m", jvm.pid)),
     ];
-    let (subject, cost) = (Subject::Jvm(jvm.pid), Cost::bytes(tables.saturating_sub(full)));
-    Some(Finding { id: RULE.id, level, subject, title, evidence, cost, remedies })
+    Some(
+        RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+            .costing(Cost::bytes(tables.saturating_sub(full))),
+    )
 }
 
 fn of_host(host: &HostFacts, jvms: &[JvmFacts]) -> Option<Finding> {
@@ -67,16 +68,16 @@ fn of_host(host: &HostFacts, jvms: &[JvmFacts]) -> Option<Finding> {
     evidence.extend(most.into_iter().take(5).map(|(bytes, pid)| {
         Evidence::bytes(format!("of pid {pid}"), bytes, format!("/proc/{pid}/status: VmPTE"))
     }));
-    let remedies = vec![Remedy::Advice(
-        "put memory that many processes share on HugeTLB pages, whose tables they share too".to_string(),
+    let remedies = vec![Remedy::advice(
+        "put memory that many processes share on HugeTLB pages, whose tables they share too",
     )];
-    let (subject, cost) = (Subject::Host, Cost::bytes(tables));
-    Some(Finding { id: RULE.id, level: Level::Warn, subject, title, evidence, cost, remedies })
+    Some(RULE.on_host(Level::Warn, title, evidence, remedies).costing(Cost::bytes(tables)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Subject;
     use crate::doctor::facts::made_up::{G, M, healthy};
 
     fn level(tables: Bytes, resident: Bytes) -> Option<Level> {

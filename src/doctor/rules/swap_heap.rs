@@ -2,15 +2,13 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, HostFacts, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Facts, Finding, HostFacts, JvmFacts, Level, Remedy, Rule};
 use crate::map::Area;
 use crate::map::model::AreaAccount;
 
-pub const RULE: Rule = Rule {
-    id: "swap-heap",
-    title: "part of the Java heap is swapped out",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(|jvm| find(&facts.host, jvm)).collect(),
-};
+pub const RULE: Rule = Rule::new("swap-heap", "part of the Java heap is swapped out", |facts: &Facts| {
+    facts.jvms.iter().filter_map(|jvm| find(&facts.host, jvm)).collect()
+});
 
 /// A few pages of a class loader's garbage are harmless.
 const WARN_BYTES: Bytes = 8 << 20;
@@ -46,29 +44,23 @@ fn find(host: &HostFacts, jvm: &JvmFacts) -> Option<Finding> {
     let swappiness = host.sysctl.get("vm/swappiness");
     evidence
         .extend(swappiness.map(|value| Evidence::state("vm.swappiness", value, "/proc/sys/vm/swappiness")));
-    let mut remedies = vec![Remedy::Advice(
-        "make room: a smaller -Xmx, or more memory for the host; a heap that does not fit is not helped by swap".to_string(),
+    let mut remedies = vec![Remedy::advice(
+        "make room: a smaller -Xmx, or more memory for the host; a heap that does not fit is not helped by swap",
     )];
     if swappiness.and_then(|value| value.parse::<u32>().ok()).is_some_and(|value| value > 1) {
-        remedies.push(Remedy::Setting("sysctl -w vm.swappiness=1".to_string()));
+        remedies.push(Remedy::setting("sysctl -w vm.swappiness=1"));
     }
     if let Ok(Some(group)) = &jvm.group
         && group.swap_limit_bytes != Some(0)
     {
         remedies.push(Remedy::Setting(format!("echo 0 > {}", group.no_swap_file())));
     }
-    Some(Finding {
-        id: RULE.id,
-        level: if is_critical { Level::Critical } else { Level::Warn },
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "{} of the Java heap, {share:.0} %, are swapped out: each full collection reads them back",
-            human(swapped)
-        ),
-        evidence,
-        cost: Cost::bytes(swapped),
-        remedies,
-    })
+    let level = if is_critical { Level::Critical } else { Level::Warn };
+    let title = format!(
+        "{} of the Java heap, {share:.0} %, are swapped out: each full collection reads them back",
+        human(swapped)
+    );
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(swapped)))
 }
 
 #[cfg(test)]
@@ -104,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_few_pages_are_none_and_a_tenth_is_an_alarm() {
-        assert!((RULE.find)(&healthy()).is_empty());
+        assert!(RULE.find(&healthy()).is_empty());
         let level = |swapped, resident| {
             find(&healthy_host(), &with_swapped(swapped, resident)).map(|finding| finding.level)
         };

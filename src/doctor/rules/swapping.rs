@@ -1,18 +1,14 @@
 //! Pages come back from swap while we watch: the threads that need them wait for the disk, and a GC needs all of the heap.
 
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
 use crate::os::machine::base_page;
 
-pub const RULE: Rule = Rule { id: "swapping", title: "pages come back from swap all the time", find };
+pub const RULE: Rule = Rule::of_facts("swapping", "pages come back from swap all the time", of);
 
 /// Bytes a second: 256 pages, each of which a thread waits for.
 const WARN_RATE: f64 = (1 << 20) as f64;
 const CRITICAL_RATE: f64 = (16 << 20) as f64;
 const SECONDS_MIN: f64 = 0.5;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
-}
 
 fn of(facts: &Facts) -> Option<Finding> {
     let seconds = Some(facts.host.seconds).filter(|seconds| *seconds >= SECONDS_MIN)?;
@@ -38,21 +34,14 @@ fn of(facts: &Facts) -> Option<Finding> {
             ));
         }
     }
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Host,
-        title: format!("{:.1} MiB a second come back from swap", rate / (1 << 20) as f64),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![
-            Remedy::Setting("sysctl vm.swappiness=1".to_string()),
-            Remedy::Advice(
-                "give the host's programs less memory to begin with: a smaller -Xmx beats a heap in swap"
-                    .to_string(),
-            ),
-        ],
-    })
+    let title = format!("{:.1} MiB a second come back from swap", rate / (1 << 20) as f64);
+    let remedies = [
+        Remedy::setting("sysctl vm.swappiness=1"),
+        Remedy::advice(
+            "give the host's programs less memory to begin with: a smaller -Xmx beats a heap in swap",
+        ),
+    ];
+    Some(RULE.on_host(level, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -66,7 +55,7 @@ mod tests {
             let mut facts = made_up::healthy();
             facts.host.seconds = seconds;
             facts.host.vmstat.insert("pswpin".to_string(), pages);
-            find(&facts).pop().map(|finding| finding.level)
+            RULE.find(&facts).pop().map(|finding| finding.level)
         };
         assert_eq!((level(0, 1.0), level(255, 1.0)), (None, None));
         assert_eq!((level(256, 1.0), level(256, 2.0)), (Some(Level::Warn), None));

@@ -4,13 +4,13 @@
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise;
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
 use crate::jvm::JvmView;
 use crate::map::Area;
 use crate::map::page_claims::Asked;
 
 pub const RULE: Rule =
-    Rule { id: "text-small-pages", title: "libraries are on small pages and could be on large ones", find };
+    Rule::new("text-small-pages", "libraries are on small pages and could be on large ones", find);
 
 /// What a second-level TLB of 2,048 entries reaches with 4 KiB is 8 MiB; below that there is nothing to gain.
 const BYTES_MIN: Bytes = 8 << 20;
@@ -44,9 +44,8 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
     let home = jvm.jvm().and_then(JvmView::java_home);
     let collapse = Remedy::Command(format!("marusa pages collapse {} --area code", jvm.pid));
     let copy = home.map(|home| Remedy::Command(format!("marusa pages plan --code --jdk {home}")));
-    let remedies = std::iter::once(collapse).chain(copy).collect();
-    let (subject, cost) = (Subject::Jvm(jvm.pid), Cost::default());
-    Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })
+    let remedies = std::iter::once(collapse).chain(copy);
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]

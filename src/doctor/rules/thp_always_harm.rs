@@ -3,10 +3,10 @@
 
 use crate::doctor::compaction::{self, Stalls};
 use crate::doctor::facts::{Facts, HostFacts};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
 use crate::map::page_claims::Asked;
 
-pub const RULE: Rule = Rule { id: "thp-always-harm", title: "THP always does measured harm", find };
+pub const RULE: Rule = Rule::new("thp-always-harm", "THP always does measured harm", find);
 
 /// The percentage of one CPU that kcompactd takes to make room in the background.
 const DAEMON_PERCENT_MIN: f64 = 20.0;
@@ -83,10 +83,10 @@ fn of(facts: &Facts, level: Level, title: String) -> Finding {
     let mut remedies = vec![
         Remedy::Setting(format!("echo madvise > {directory}/enabled")),
         Remedy::Setting(format!("echo defer+madvise > {directory}/defrag")),
-        Remedy::Command("marusa stalls".to_string()),
+        Remedy::command("marusa stalls"),
     ];
     remedies.push(match keeps.is_empty() {
-        true => Remedy::JvmOption("-XX:+UseTransparentHugePages".to_string()),
+        true => Remedy::jvm_option("-XX:+UseTransparentHugePages"),
         false => {
             let pids = keeps.join(", ");
             Remedy::Advice(format!(
@@ -94,8 +94,7 @@ fn of(facts: &Facts, level: Level, title: String) -> Finding {
             ))
         }
     });
-    let (subject, cost) = (Subject::Host, Cost::default());
-    Finding { id: RULE.id, level, subject, title, evidence, cost, remedies }
+    RULE.on_host(level, title, evidence, remedies)
 }
 
 #[cfg(test)]

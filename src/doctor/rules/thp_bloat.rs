@@ -5,12 +5,13 @@
 //! its unused part back anyway: that is info only.
 
 use crate::base::Bytes;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, thp_remedies};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, thp_remedies};
 use crate::map::Area;
 use crate::map::bloat::{Bloat, Sums};
 use crate::os::zero_ranges::Sort;
 
-pub const RULE: Rule = Rule { id: "thp-bloat", title: "huge pages that are mostly pages of zeros", find };
+pub const RULE: Rule =
+    Rule::of_each_jvm_here("thp-bloat", "huge pages that are mostly pages of zeros", of_jvm);
 
 /// The least that is worth a finding, with its least shares of resident memory and of the huge pages. A busy heap
 /// always has an eden that was not filled yet.
@@ -19,10 +20,6 @@ const RESIDENT_PERCENT_MIN: u64 = 10;
 const HUGE_PERCENT_MIN: u64 = 25;
 /// Areas that have a smaller share of the zeros are not named.
 const AREA_PERCENT_MIN: u64 = 5;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(|jvm| of_jvm(facts, jvm)).collect()
-}
 
 /// One area, apart from what malloc has of it: bytes of huge pages, and of zeros at least and about.
 struct Found {
@@ -83,15 +80,9 @@ fn finding(facts: &Facts, jvm: &JvmFacts, bloat: &Bloat, found: &[&Found], level
         Level::Info => "of a heap that was touched in advance (-XX:+AlwaysPreTouch) was not used since",
         _ => "of its huge pages is zeros: resident, and without content",
     };
-    Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("{share:.0} % {why}"),
-        evidence,
-        cost: Cost::bytes(zero),
-        remedies: remedies(facts, jvm, bloat, &named, level),
-    }
+    let title = format!("{share:.0} % {why}");
+    let remedies = remedies(facts, jvm, bloat, &named, level);
+    RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(zero))
 }
 
 fn remedies(facts: &Facts, jvm: &JvmFacts, bloat: &Bloat, named: &[&&Found], level: Level) -> Vec<Remedy> {
@@ -107,10 +98,10 @@ fn remedies(facts: &Facts, jvm: &JvmFacts, bloat: &Bloat, named: &[&&Found], lev
     if level > Level::Info {
         remedies.extend(thp_remedies::not_unasked(facts));
         if jvm.is_on("UseTransparentHugePages") {
-            remedies.push(Remedy::JvmOption("-XX:-UseTransparentHugePages".to_string()));
+            remedies.push(Remedy::jvm_option("-XX:-UseTransparentHugePages"));
         }
     } else {
-        remedies.push(Remedy::JvmOption("-XX:-AlwaysPreTouch".to_string()));
+        remedies.push(Remedy::jvm_option("-XX:-AlwaysPreTouch"));
     }
     remedies
 }
@@ -138,7 +129,7 @@ mod tests {
     #[test]
     fn a_heap_of_zeros_is_found_and_what_a_split_gives_back() {
         let facts = with(Area::JavaHeap, 800 * M, 500 * M);
-        let found = find(&facts);
+        let found = RULE.find(&facts);
         assert_eq!((found.len(), found[0].level, found[0].cost.bytes), (1, Level::Warn, Some(500 * M)));
         let commands: Vec<&str> = found[0].remedies.iter().map(Remedy::text).collect();
         assert!(commands[0].ends_with("--area java_heap"), "{commands:?}");
@@ -149,7 +140,7 @@ mod tests {
     fn what_was_touched_on_purpose_is_no_harm() {
         let mut facts = with(Area::JavaHeap, 800 * M, 500 * M);
         set_flags(&mut facts.jvms[0], &[("AlwaysPreTouch", "true")]);
-        assert_eq!(find(&facts)[0].level, Level::Info);
+        assert_eq!(RULE.find(&facts)[0].level, Level::Info);
     }
 
     #[test]
@@ -159,12 +150,12 @@ mod tests {
             bloat.split_gives_back = false;
         }
         facts.host.pages.thp.as_mut().expect("made up").enabled = "always".to_string();
-        let remedies = &find(&facts)[0].remedies;
+        let remedies = &RULE.find(&facts)[0].remedies;
         assert!(remedies.iter().all(|remedy| !matches!(remedy, Remedy::Command(_))), "{remedies:?}");
         assert!(remedies.iter().any(|remedy| remedy.text().starts_with("echo madvise")));
-        assert!(find(&with(Area::JavaHeap, 800 * M, 50 * M)).is_empty(), "bytes");
-        assert!(find(&with(Area::JavaHeap, 8 * G, 80 * M)).is_empty(), "of the huge pages");
-        assert!(find(&with(Area::MallocFreed, 800 * M, 500 * M)).is_empty(), "another finding has it");
-        assert!(find(&healthy()).is_empty());
+        assert!(RULE.find(&with(Area::JavaHeap, 800 * M, 50 * M)).is_empty(), "bytes");
+        assert!(RULE.find(&with(Area::JavaHeap, 8 * G, 80 * M)).is_empty(), "of the huge pages");
+        assert!(RULE.find(&with(Area::MallocFreed, 800 * M, 500 * M)).is_empty(), "another finding has it");
+        assert!(RULE.find(&healthy()).is_empty());
     }
 }

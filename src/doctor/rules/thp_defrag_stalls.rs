@@ -3,18 +3,14 @@
 
 use crate::doctor::compaction::{self, Stalls};
 use crate::doctor::facts::Facts;
-use crate::doctor::types::{Cost, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Cost, Finding, Level, Remedy, Rule};
 use crate::map::page_claims::Asked;
 
 pub const RULE: Rule =
-    Rule { id: "thp-defrag-stalls", title: "threads of JVMs wait for compaction at faults", find };
+    Rule::of_facts("thp-defrag-stalls", "threads of JVMs wait for compaction at faults", of);
 
 /// Modes in which a fault of advised memory waits.
 const WAITING: [&str; 3] = ["always", "madvise", "defer+madvise"];
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
-}
 
 /// In mode always a JVM advises nothing (os_linux.cpp, `os::Linux::should_madvise_anonymous_thps`), so that only `defrag` at
 /// always makes it wait: that is `thp-always-harm`.
@@ -42,14 +38,14 @@ fn of(facts: &Facts) -> Option<Finding> {
     let level = if is_now { Level::Warn } else { Level::Info };
     let cost = Cost { stall_ms: facts.host.waited_ms.filter(|_| is_now), ..Cost::default() };
     let mut remedies = vec![
-        Remedy::Command("marusa stalls".to_string()),
-        Remedy::Setting("echo defer > /sys/kernel/mm/transparent_hugepage/defrag".to_string()),
-        Remedy::JvmOption("-XX:+AlwaysPreTouch".to_string()),
+        Remedy::command("marusa stalls"),
+        Remedy::setting("echo defer > /sys/kernel/mm/transparent_hugepage/defrag"),
+        Remedy::jvm_option("-XX:+AlwaysPreTouch"),
     ];
     let plan = |pid: &String| Remedy::Command(format!("marusa pages plan {pid} --mode hugetlb-2m"));
     remedies.extend(pids.first().map(plan));
     let evidence = compaction::evidence(&facts.host);
-    Some(Finding { id: RULE.id, level, subject: Subject::Host, title, evidence, cost, remedies })
+    Some(RULE.on_host(level, title, evidence, remedies).costing(cost))
 }
 
 #[cfg(test)]

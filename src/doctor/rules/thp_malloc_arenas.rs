@@ -6,18 +6,18 @@
 //! multiple of 2 MiB.
 
 use crate::base::Bytes;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, thp_remedies};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, thp_remedies};
 use crate::map::Area;
 use crate::os::machine::huge_page;
 use crate::os::page_kind::{Backing, PageKind};
 use crate::os::zero_ranges::Sort;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub const RULE: Rule = Rule {
-    id: "thp-malloc-arenas",
-    title: "malloc's arenas on huge pages that hold freed or unused memory",
-    find,
-};
+pub const RULE: Rule = Rule::of_each_jvm_here(
+    "thp-malloc-arenas",
+    "malloc's arenas on huge pages that hold freed or unused memory",
+    of_jvm,
+);
 
 /// The least bytes of malloc on huge pages, the share of them that is free or zeros, and the share of the process.
 const HUGE_BYTES_MIN: Bytes = 64 << 20;
@@ -25,10 +25,6 @@ const LOST_BYTES_MIN: Bytes = 32 << 20;
 const HUGE_PERCENT_MIN: u64 = 25;
 const RESIDENT_PERCENT_MIN: u64 = 5;
 const TUNABLE: &str = "glibc.malloc.hugetlb";
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(|jvm| of_jvm(facts, jvm)).collect()
-}
 
 fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let bloat = jvm.bloat.as_ref().ok()?;
@@ -52,18 +48,12 @@ fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     if let Some(setting) = tunable(jvm) {
         evidence.push(Evidence::state("GLIBC_TUNABLES", setting, "/proc/PID/environ"));
     }
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Warn,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "{:.0} % of malloc's memory on huge pages is freed or was never used",
-            lost as f64 * 100.0 / thp.resident_bytes as f64
-        ),
-        evidence,
-        cost: Cost::bytes(lost),
-        remedies: remedies(facts, jvm, bloat.split_gives_back),
-    })
+    let title = format!(
+        "{:.0} % of malloc's memory on huge pages is freed or was never used",
+        lost as f64 * 100.0 / thp.resident_bytes as f64
+    );
+    let remedies = remedies(facts, jvm, bloat.split_gives_back);
+    Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies).costing(Cost::bytes(lost)))
 }
 
 fn huge(kinds: &BTreeMap<PageKind, Bytes>) -> Bytes {
@@ -145,7 +135,7 @@ mod tests {
         let mut facts = on_huge(200 * M, 10 * M);
         let tunables = "glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1".to_string();
         facts.jvms[0].environment = Ok([("GLIBC_TUNABLES".to_string(), tunables)].into());
-        let found = find(&facts);
+        let found = RULE.find(&facts);
         assert_eq!((found.len(), found[0].level, found[0].cost.bytes), (1, Level::Warn, Some(200 * M)));
         let remedies: Vec<&str> = found[0].remedies.iter().map(Remedy::text).collect();
         assert!(
@@ -157,9 +147,9 @@ mod tests {
 
     #[test]
     fn memory_that_was_never_used_is_found_and_little_is_not() {
-        assert_eq!(find(&on_huge(M, 150 * M))[0].cost.bytes, Some(150 * M));
-        assert!(find(&on_huge(20 * M, 20 * M)).is_empty());
-        assert!(find(&on_huge(70 * M, 70 * M)).is_empty(), "less than a quarter");
-        assert!(find(&healthy()).is_empty());
+        assert_eq!(RULE.find(&on_huge(M, 150 * M))[0].cost.bytes, Some(150 * M));
+        assert!(RULE.find(&on_huge(20 * M, 20 * M)).is_empty());
+        assert!(RULE.find(&on_huge(70 * M, 70 * M)).is_empty(), "less than a quarter");
+        assert!(RULE.find(&healthy()).is_empty());
     }
 }

@@ -2,12 +2,12 @@
 //! and believes in 2 MiB whatever the others say.
 
 use crate::doctor::facts::Facts;
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
 use crate::map::why::size;
 use crate::os::thp::Thp;
 
 pub const RULE: Rule =
-    Rule { id: "thp-sizes-odd", title: "the switches of THP's sizes contradict what a JVM reads", find };
+    Rule::new("thp-sizes-odd", "the switches of THP's sizes contradict what a JVM reads", find);
 
 const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
@@ -61,8 +61,7 @@ fn of(thp: &Thp) -> Option<Finding> {
         }
         false => Remedy::Setting(format!("echo madvise > {DIRECTORY}/enabled")),
     }];
-    let (subject, cost) = (Subject::Host, Cost::default());
-    Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })
+    Some(RULE.on_host(Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 
 use crate::base::{Addr, Bytes, Range, human};
 use crate::doctor::facts::{Facts, JvmFacts};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule, Subject};
+use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule};
 use crate::map::Area;
 use crate::map::page_use::percent;
 use crate::os::machine::base_page;
 use crate::os::thp::Thp;
 
-pub const RULE: Rule =
-    Rule { id: "thp-sparse-heap", title: "khugepaged may fill the holes of a sparse heap", find };
+pub const RULE: Rule = Rule::new("thp-sparse-heap", "khugepaged may fill the holes of a sparse heap", find);
 
 const HOLES_BYTES_MIN: Bytes = 64 << 20;
 /// Percentage of the heap's resident memory.
@@ -47,8 +46,7 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
         Remedy::Setting(format!("echo 0 > {directory}/khugepaged/max_ptes_none")),
         Remedy::Setting(format!("echo madvise > {directory}/enabled")),
     ];
-    let (subject, cost) = (Subject::Jvm(jvm.pid), Cost::bytes(holes));
-    Some(Finding { id: RULE.id, level: Level::Info, subject, title, evidence, cost, remedies })
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(holes)))
 }
 
 /// What is not in memory of whole huge pages of private heap of which some is, where at most `allowed` pages lack.

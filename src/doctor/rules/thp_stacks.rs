@@ -6,11 +6,11 @@
 //! parts of huge folios count as well.
 
 use crate::base::Bytes;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, thp_remedies};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, thp_remedies};
 use crate::map::Area;
 use crate::map::bloat::is_since;
 
-pub const RULE: Rule = Rule { id: "thp-stacks", title: "thread stacks blown up by huge pages", find };
+pub const RULE: Rule = Rule::of_each_jvm_here("thp-stacks", "thread stacks blown up by huge pages", of_jvm);
 
 /// The least unused memory of stacks, its share of the process, and its share of the stacks on large pages.
 const BYTES_MIN: Bytes = 32 << 20;
@@ -19,10 +19,6 @@ const LARGE_PERCENT_MIN: u64 = 50;
 const FORBIDDEN_SINCE: (u32, u32) = (6, 7);
 /// In KiB: stacks of a multiple of it are aligned like huge pages.
 const HUGE_KIB: u64 = 2048;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(|jvm| of_jvm(facts, jvm)).collect()
-}
 
 fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let bloat = jvm.bloat.as_ref().ok()?;
@@ -50,17 +46,10 @@ fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         Evidence::state("kernel", kernel(facts), "/proc/sys/kernel/osrelease"),
         Evidence::state("JDK-8312182", fix(jvm), "flag THPStackMitigation"),
     ];
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Warn,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "the stacks of {threads} threads are on huge pages: {each} KiB each, most of it never used"
-        ),
-        evidence,
-        cost: Cost::bytes(zero.bytes),
-        remedies: remedies(facts, jvm),
-    })
+    let title =
+        format!("the stacks of {threads} threads are on huge pages: {each} KiB each, most of it never used");
+    let remedies = remedies(facts, jvm);
+    Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies).costing(Cost::bytes(zero.bytes)))
 }
 
 fn kernel(facts: &Facts) -> String {
@@ -86,12 +75,10 @@ fn fix(jvm: &JvmFacts) -> &'static str {
 
 fn remedies(facts: &Facts, jvm: &JvmFacts) -> Vec<Remedy> {
     let mut remedies = thp_remedies::not_unasked(facts);
-    match jvm.flag("THPStackMitigation") {
-        Some(_) => remedies.push(Remedy::Advice("start the JVM again: it keeps its stacks off huge pages then".to_string())),
-        None => remedies.push(Remedy::Advice(
-            "a JDK with JDK-8312182: 22 and later, and updates of 17 and 21; it has the flag THPStackMitigation".to_string(),
-        )),
-    }
+    remedies.push(Remedy::advice(match jvm.flag("THPStackMitigation") {
+        Some(_) => "start the JVM again: it keeps its stacks off huge pages then",
+        None => "a JDK with JDK-8312182: 22 and later, and updates of 17 and 21; it has the flag THPStackMitigation",
+    }));
     if let Some(kib) = jvm.number("ThreadStackSize").filter(|kib| *kib > 0 && kib % HUGE_KIB == 0) {
         // Stacks that are no multiple of a huge page are rarely aligned like one.
         remedies.push(Remedy::JvmOption(format!("-Xss{}k", kib - 8)));
@@ -122,7 +109,7 @@ mod tests {
             let mut facts = blown_up(sort, 180 * M);
             facts.jvms[0].snapshot.jvm.as_mut().expect("made up").flags.remove("THPStackMitigation");
             set_flags(&mut facts.jvms[0], &[("ThreadStackSize", "2048")]);
-            let found = find(&facts);
+            let found = RULE.find(&facts);
             assert_eq!((found.len(), found[0].level, found[0].cost.bytes), (1, Level::Warn, Some(180 * M)));
             assert!(found[0].title.contains("100 threads") && found[0].title.contains("2048 KiB each"));
             let remedies: Vec<&str> = found[0].remedies.iter().map(Remedy::text).collect();
@@ -137,19 +124,19 @@ mod tests {
     #[test]
     fn small_pages_and_stacks_that_are_used_are_none() {
         assert!(
-            find(&blown_up(Sort::StackSmall, 180 * M)).is_empty(),
+            RULE.find(&blown_up(Sort::StackSmall, 180 * M)).is_empty(),
             "the JVM touches pages below each frame"
         );
-        assert!(find(&blown_up(Sort::Thp, 80 * M)).is_empty());
-        assert!(find(&blown_up(Sort::Thp, 20 * M)).is_empty());
-        assert!(find(&healthy()).is_empty());
+        assert!(RULE.find(&blown_up(Sort::Thp, 80 * M)).is_empty());
+        assert!(RULE.find(&blown_up(Sort::Thp, 20 * M)).is_empty());
+        assert!(RULE.find(&healthy()).is_empty());
     }
 
     #[test]
     fn a_jvm_with_the_fix_needs_a_new_start_only() {
         let mut facts = blown_up(Sort::Thp, 180 * M);
         set_flags(&mut facts.jvms[0], &[("THPStackMitigation", "false")]);
-        let found = find(&facts);
+        let found = RULE.find(&facts);
         assert!(found[0].evidence.iter().any(|evidence| evidence.value.contains("but off")));
         assert!(found[0].remedies.iter().any(|remedy| remedy.text().contains("start the JVM again")));
     }

@@ -2,16 +2,12 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, counted, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::model::{Amounts, ThreadAccount};
 use crate::map::sums::group_of;
 use std::collections::{BTreeMap, HashSet};
 
-pub const RULE: Rule = Rule {
-    id: "thread-pool-large",
-    title: "very many threads of one name",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm("thread-pool-large", "very many threads of one name", find);
 
 /// Servers have pools of 200 threads by default, and few have 500.
 const INFO_THREADS: usize = 500;
@@ -44,18 +40,16 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     let bytes =
         bytes.into_iter().filter_map(|(what, bytes, source)| Some(Evidence::bytes(what, bytes?, source)));
     let count = Evidence::count("threads of this name", threads.len() as u64, "the VM's list of threads");
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!("{} named \"{name}\"{hold}", counted(threads.len(), "thread")),
-        evidence: std::iter::once(count).chain(bytes).collect(),
-        cost: held.map_or(Cost::default(), Cost::bytes),
-        remedies: vec![
-            Remedy::Advice("bound the pool, or end the threads that are no longer needed".to_string()),
-            Remedy::Command(format!("jcmd {} Thread.print", jvm.pid)),
-        ],
-    })
+    let title = format!("{} named \"{name}\"{hold}", counted(threads.len(), "thread"));
+    let evidence = std::iter::once(count).chain(bytes);
+    let remedies = [
+        Remedy::advice("bound the pool, or end the threads that are no longer needed"),
+        Remedy::Command(format!("jcmd {} Thread.print", jvm.pid)),
+    ];
+    Some(
+        RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+            .costing(held.map_or(Cost::default(), Cost::bytes)),
+    )
 }
 
 /// Resident bytes of the arenas most of whose threads are these; `None`: arenas were not read.

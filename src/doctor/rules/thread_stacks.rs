@@ -2,15 +2,12 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, counted, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::map::Area;
 use std::collections::BTreeMap;
 
-pub const RULE: Rule = Rule {
-    id: "thread-stacks",
-    title: "the stacks of many threads hold much memory",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule =
+    Rule::of_each_jvm("thread-stacks", "the stacks of many threads hold much memory", find);
 
 /// A server with a pool of 200 has some 30 MiB.
 const INFO_BYTES: Bytes = 96 << 20;
@@ -46,27 +43,18 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
             Evidence::count(format!("threads named \"{name}\""), count, "/proc/PID/task")
         }),
     );
-    let mut remedies = vec![Remedy::Advice(
-        "a bound for the pools named above: an idle thread keeps the pages of its deepest call".to_string(),
+    let mut remedies = vec![Remedy::advice(
+        "a bound for the pools named above: an idle thread keeps the pages of its deepest call",
     )];
     if jvm.major() >= Some(VIRTUAL_SINCE) {
-        remedies.push(Remedy::Advice(
-            "virtual threads, whose stacks are in the heap while they wait".to_string(),
-        ));
+        remedies.push(Remedy::advice("virtual threads, whose stacks are in the heap while they wait"));
     }
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "{} hold {} in their stacks, {percent:.0} % of what is resident",
-            counted(threads, "thread"),
-            human(held)
-        ),
-        evidence,
-        cost: Cost::bytes(held),
-        remedies,
-    })
+    let title = format!(
+        "{} hold {} in their stacks, {percent:.0} % of what is resident",
+        counted(threads, "thread"),
+        human(held)
+    );
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(held)))
 }
 
 /// Threads whose names differ only in numbers, the most first: "http-nio-#-exec-#".

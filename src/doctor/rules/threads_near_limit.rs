@@ -1,16 +1,12 @@
 //! Threads against the limits of the user, the cgroup and the host: the next thread is refused, which the JVM reports as
 //! `OutOfMemoryError: unable to create native thread`.
 
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 
-pub const RULE: Rule = Rule { id: "threads-near-limit", title: "a limit of threads is nearly reached", find };
+pub const RULE: Rule = Rule::of_each_jvm("threads-near-limit", "a limit of threads is nearly reached", of);
 
 const WARN_PERCENT: f64 = 80.0;
 const CRITICAL_PERCENT: f64 = 95.0;
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().filter_map(of).collect()
-}
 
 fn of(jvm: &JvmFacts) -> Option<Finding> {
     let nearest = jvm.bounds.threads.iter().max_by(|a, b| a.percent().total_cmp(&b.percent()))?;
@@ -25,21 +21,13 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
         Evidence::count("that may be", nearest.limit, &nearest.source),
     ];
     evidence.extend(own.map(|own| Evidence::count("threads of this JVM", own, "/proc/PID/status: Threads")));
-    Some(Finding {
-        id: RULE.id,
-        level,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "{}: {} of {}, then no thread can be started",
-            nearest.what, nearest.used, nearest.limit
-        ),
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![Remedy::Advice(format!(
-            "raise the limit ({}), or bound the program's thread pools",
-            nearest.source
-        ))],
-    })
+    let title =
+        format!("{}: {} of {}, then no thread can be started", nearest.what, nearest.used, nearest.limit);
+    let remedies = [Remedy::Advice(format!(
+        "raise the limit ({}), or bound the program's thread pools",
+        nearest.source
+    ))];
+    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -55,12 +43,12 @@ mod tests {
             let ceiling = |what, used, limit| Ceiling { what, used, limit, source: "x".to_string() };
             let far = ceiling("threads of the host", 500, 30_000);
             facts.jvms[0].bounds.threads = vec![far, ceiling("threads of the cgroup", used, 100)];
-            find(&facts).pop().map(|finding| (finding.level, finding.title))
+            RULE.find(&facts).pop().map(|finding| (finding.level, finding.title))
         };
         assert_eq!(level(79), None);
         assert!(level(80).is_some_and(|(level, title)| level == Level::Warn && title.contains("80 of 100")));
         assert!(level(94).is_some_and(|(level, _)| level == Level::Warn));
         assert!(level(95).is_some_and(|(level, _)| level == Level::Critical));
-        assert_eq!(find(&made_up::healthy()), []);
+        assert_eq!(RULE.find(&made_up::healthy()), []);
     }
 }

@@ -2,18 +2,14 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, Range, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, Subject};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
 use crate::jvm::JvmView;
 use crate::map::Area;
 use crate::map::malloc::owners::OWNER_UNKNOWN;
 use crate::os::maps::Mapping;
 use std::collections::BTreeMap;
 
-pub const RULE: Rule = Rule {
-    id: "unattributed-large",
-    title: "much memory has no known owner",
-    find: |facts: &Facts| facts.jvms.iter().filter_map(find).collect(),
-};
+pub const RULE: Rule = Rule::of_each_jvm("unattributed-large", "much memory has no known owner", find);
 
 pub const WORTH_BYTES: Bytes = 64 << 20;
 pub const WORTH_PERCENT: f64 = 5.0;
@@ -60,8 +56,8 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     }));
     evidence.extend(libraries(jvm));
     let is_tracked = jvm.jvm().is_some_and(|view| view.nmt.as_deref().is_ok_and(|level| level != "off"));
-    let mut remedies = vec![Remedy::Advice(
-        "memory of a native library, of Unsafe, or of java.lang.foreign: whether it grows, `marusa record PID` shows".to_string(),
+    let mut remedies = vec![Remedy::advice(
+        "memory of a native library, of Unsafe, or of java.lang.foreign: whether it grows, `marusa record PID` shows",
     )];
     if malloc {
         evidence.extend(largest_arena(jvm));
@@ -73,21 +69,14 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         remedies.push(Remedy::Command(format!("marusa map {} --by mapping", jvm.pid)));
     }
     if malloc && !is_tracked {
-        remedies.push(Remedy::JvmOption("-XX:NativeMemoryTracking=summary".to_string()));
+        remedies.push(Remedy::jvm_option("-XX:NativeMemoryTracking=summary"));
     }
-    Some(Finding {
-        id: RULE.id,
-        level: Level::Info,
-        subject: Subject::Jvm(jvm.pid),
-        title: format!(
-            "of {}, {:.0} % of what is resident, it is not known whose they are",
-            human(bytes),
-            jvm.percent_of_resident(bytes)
-        ),
-        evidence,
-        cost: Cost::bytes(bytes),
-        remedies,
-    })
+    let title = format!(
+        "of {}, {:.0} % of what is resident, it is not known whose they are",
+        human(bytes),
+        jvm.percent_of_resident(bytes)
+    );
+    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 /// File names of the loaded libraries of neither the JDK nor the system.

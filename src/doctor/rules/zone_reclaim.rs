@@ -1,14 +1,10 @@
 //! `vm.zone_reclaim_mode`: a node that is full drops its caches, or writes and swaps, before it takes memory of another node.
 
 use crate::base::counted;
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, Subject, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
 
 pub const RULE: Rule =
-    Rule { id: "zone-reclaim", title: "a full node of memory reclaims before it takes another node's", find };
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
-}
+    Rule::of_facts("zone-reclaim", "a full node of memory reclaims before it takes another node's", of);
 
 fn of(facts: &Facts) -> Option<Finding> {
     let mode: u32 = facts.host.sysctl.get("vm/zone_reclaim_mode")?.parse().ok()?;
@@ -27,23 +23,18 @@ fn of(facts: &Facts) -> Option<Finding> {
     for (name, grown) in tried {
         evidence.push(Evidence::count(format!("{name} while watched"), grown, "/proc/vmstat"));
     }
-    Some(Finding {
-        id: RULE.id,
-        level: if scans > 0 { Level::Warn } else { Level::Info },
-        subject: Subject::Host,
-        title: match scans {
-            0 => format!(
-                "vm.zone_reclaim_mode is {mode}: a node that fills up reclaims before it takes another node's memory"
-            ),
-            _ => format!(
-                "vm.zone_reclaim_mode is {mode}, and nodes reclaimed {} while watched",
-                counted(scans, "time")
-            ),
-        },
-        evidence,
-        cost: Cost::default(),
-        remedies: vec![Remedy::Setting("sysctl vm.zone_reclaim_mode=0".to_string())],
-    })
+    let level = if scans > 0 { Level::Warn } else { Level::Info };
+    let title = match scans {
+        0 => format!(
+            "vm.zone_reclaim_mode is {mode}: a node that fills up reclaims before it takes another node's memory"
+        ),
+        _ => format!(
+            "vm.zone_reclaim_mode is {mode}, and nodes reclaimed {} while watched",
+            counted(scans, "time")
+        ),
+    };
+    let remedies = [Remedy::setting("sysctl vm.zone_reclaim_mode=0")];
+    Some(RULE.on_host(level, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -56,14 +47,14 @@ mod tests {
     fn it_is_harm_only_where_it_happens() {
         let mut facts = made_up::healthy();
         facts.host.sysctl.insert("vm/zone_reclaim_mode".to_string(), "1".to_string());
-        assert_eq!(find(&facts), [], "one node has nothing to choose");
+        assert_eq!(RULE.find(&facts), [], "one node has nothing to choose");
         let node = |number| Node { number, total_bytes: 8 * G, free_bytes: G, pools: Vec::new() };
         facts.host.nodes = vec![node(0), node(1)];
-        assert_eq!(find(&facts).pop().map(|finding| finding.level), Some(Level::Info));
+        assert_eq!(RULE.find(&facts).pop().map(|finding| finding.level), Some(Level::Info));
         facts.host.vmstat_first.insert("zone_reclaim_failed".to_string(), 10);
         facts.host.vmstat.insert("zone_reclaim_failed".to_string(), 11);
-        assert_eq!(find(&facts).pop().map(|finding| finding.level), Some(Level::Warn));
+        assert_eq!(RULE.find(&facts).pop().map(|finding| finding.level), Some(Level::Warn));
         facts.host.sysctl.insert("vm/zone_reclaim_mode".to_string(), "0".to_string());
-        assert_eq!(find(&facts), []);
+        assert_eq!(RULE.find(&facts), []);
     }
 }

@@ -5,7 +5,7 @@
 //! are compared within a round; the rounds are independent of each other and give the interval.
 
 use super::Machine;
-use crate::base::Bytes;
+use crate::base::{Bytes, tally};
 use crate::experiment::stats::{self, Estimate};
 use crate::os::busy::Others;
 use schemars::JsonSchema;
@@ -344,17 +344,10 @@ impl Results {
 
     /// Why trials do not count, with how many of each.
     pub fn left_out(&self) -> Vec<(String, usize)> {
-        let mut reasons: Vec<(String, usize)> = Vec::new();
-        for trial in &self.trials {
-            let Some(why) = &trial.left_out else { continue };
+        tally(self.trials.iter().filter_map(|trial| {
             let Arm { jdk, pages, mechanism, .. } = &trial.arm;
-            let text = format!("JDK {jdk}, {pages}, {}: {why}", mechanism.name());
-            match reasons.iter_mut().find(|(known, _)| *known == text) {
-                Some((_, count)) => *count += 1,
-                None => reasons.push((text, 1)),
-            }
-        }
-        reasons
+            Some(format!("JDK {jdk}, {pages}, {}: {}", mechanism.name(), trial.left_out.as_ref()?))
+        }))
     }
 }
 

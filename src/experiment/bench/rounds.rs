@@ -64,16 +64,18 @@ impl Ratio {
             rounds: logs.len(),
         })
     }
-
-    /// Whether the interval leaves 1 out: without one nothing is shown.
-    pub fn is_shown(&self) -> bool {
-        matches!((self.low, self.high), (Some(low), Some(high)) if low > 1.0 || high < 1.0)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Ratio {
+        /// Whether the interval leaves 1 out: without one nothing is shown.
+        pub fn is_shown(&self) -> bool {
+            matches!((self.low, self.high), (Some(low), Some(high)) if low > 1.0 || high < 1.0)
+        }
+    }
 
     #[test]
     fn a_mean_with_its_interval() {

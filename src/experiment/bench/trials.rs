@@ -3,8 +3,9 @@
 
 use super::rounds::{Mean, Ratio};
 use crate::base::{Gap, Known};
-use crate::experiment::arm_pages::Verified;
+use crate::experiment::arm_pages::{ArmError, Verified};
 use crate::os::busy::Others;
+use crate::pages::Step;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +79,13 @@ pub struct Planned<A> {
 impl<A> Planned<A> {
     pub fn impossible(arm: A, why: String) -> Planned<A> {
         Planned { arm, options: Vec::new(), steps: Vec::new(), why_not: Some(why) }
+    }
+
+    /// `arranged`: the options of its JVM, and what changes on the host.
+    pub fn of(arm: A, arranged: Result<(Vec<String>, Vec<Step>), ArmError>) -> Planned<A> {
+        let why_not = arranged.as_ref().err().map(ArmError::to_string);
+        let (options, steps) = arranged.unwrap_or_default();
+        Planned { arm, options, steps: steps.into_iter().map(|step| step.what).collect(), why_not }
     }
 }
 

@@ -147,11 +147,6 @@ impl Ratio {
             pairs: estimate.blocks,
         }
     }
-
-    /// Whether the interval leaves "no difference" out.
-    pub fn is_shown(&self) -> bool {
-        self.low > 1.0 || self.high < 1.0
-    }
 }
 
 /// The ratio of an arm to the first one. `None`: fewer than two rounds have both figures.
@@ -208,6 +203,13 @@ pub fn order(arms: usize, random: &mut fastrand::Rng) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Ratio {
+        /// Whether the interval leaves "no difference" out.
+        pub fn is_shown(&self) -> bool {
+            self.low > 1.0 || self.high < 1.0
+        }
+    }
 
     #[test]
     fn only_rounds_with_both_arms_count() {

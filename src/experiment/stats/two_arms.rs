@@ -28,10 +28,6 @@ pub struct Interval {
 }
 
 impl Interval {
-    pub fn excludes_0(&self) -> bool {
-        self.low > 0.0 || self.high < 0.0
-    }
-
     fn map(self, change: impl Fn(f64) -> f64) -> Interval {
         Interval { estimate: change(self.estimate), low: change(self.low), high: change(self.high) }
     }
@@ -93,13 +89,6 @@ pub struct Comparison {
     /// Standard deviation of one block's difference, on the scale on which it is judged: of logarithms for `Percent`.
     pub noise: f64,
     pub alpha: f64,
-}
-
-impl Comparison {
-    /// Whether a difference is shown.
-    pub fn is_shown(&self) -> bool {
-        self.judged.interval.excludes_0()
-    }
 }
 
 /// `base[i]` and `arm[i]` are of one block. `alpha`: the probability that the interval misses, as 0.05.
@@ -192,6 +181,19 @@ fn by_t(method: Method, estimate: f64, error: f64, freedom: f64, alpha: f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Comparison {
+        /// Whether a difference is shown.
+        pub fn is_shown(&self) -> bool {
+            self.judged.interval.excludes_0()
+        }
+    }
+
+    impl Interval {
+        pub fn excludes_0(&self) -> bool {
+            self.low > 0.0 || self.high < 0.0
+        }
+    }
 
     #[test]
     fn ratios_where_all_is_above_0_and_differences_else() {

@@ -139,11 +139,6 @@ impl Flags {
     pub fn kept(&self) -> BTreeMap<String, String> {
         KEPT.iter().filter_map(|name| Some((name.to_string(), self.text(name).ok()?))).collect()
     }
-    /// Every flag that could be read.
-    pub fn all(&self) -> impl Iterator<Item = (&str, String)> {
-        let all = self.values.iter(&self.texts);
-        all.filter_map(|(name, value)| Some((name, value.as_ref().ok()?.to_string())))
-    }
 }
 
 /// Where the values of the text flags lie: (name, address of the first letter). Empty where the flags cannot be read.

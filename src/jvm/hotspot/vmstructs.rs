@@ -54,33 +54,6 @@ impl VmStructs {
         Ok(structs)
     }
 
-    /// Tables for tests.
-    pub fn with(
-        fields: &[(&str, &str, Field)],
-        types: &[(&str, u64)],
-        constants: &[(&str, u64)],
-    ) -> VmStructs {
-        let mut structs = VmStructs::default();
-        for (owner, name, field) in fields {
-            let (owner, name) = (structs.texts.push(owner), structs.texts.push(name));
-            structs.fields.insert(&structs.texts, owner, name, field.clone());
-        }
-        for (name, bytes) in types {
-            let name = structs.texts.push(name);
-            structs.types.insert(
-                &structs.texts,
-                Text::default(),
-                name,
-                Type { superclass: None, bytes: *bytes },
-            );
-        }
-        for (name, value) in constants {
-            let name = structs.texts.push(name);
-            structs.constants.insert(&structs.texts, Text::default(), name, *value);
-        }
-        structs
-    }
-
     /// The field, also when an ancestor of `owner` declares it.
     pub fn field(&self, owner: &str, name: &str) -> Known<&Field> {
         let mut class = Some(owner);
@@ -308,5 +281,39 @@ impl Reader<'_> {
                 .hint("this libjvm.so does not export vmStructs; it is not HotSpot or was stripped of its dynamic symbols")
         })?;
         self.memory.u64(at).map_err(|fault| fault.gap(symbol))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl VmStructs {
+        /// Tables for tests.
+        pub fn with(
+            fields: &[(&str, &str, Field)],
+            types: &[(&str, u64)],
+            constants: &[(&str, u64)],
+        ) -> VmStructs {
+            let mut structs = VmStructs::default();
+            for (owner, name, field) in fields {
+                let (owner, name) = (structs.texts.push(owner), structs.texts.push(name));
+                structs.fields.insert(&structs.texts, owner, name, field.clone());
+            }
+            for (name, bytes) in types {
+                let name = structs.texts.push(name);
+                structs.types.insert(
+                    &structs.texts,
+                    Text::default(),
+                    name,
+                    Type { superclass: None, bytes: *bytes },
+                );
+            }
+            for (name, value) in constants {
+                let name = structs.texts.push(name);
+                structs.constants.insert(&structs.texts, Text::default(), name, *value);
+            }
+            structs
+        }
     }
 }

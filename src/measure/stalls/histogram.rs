@@ -41,10 +41,6 @@ impl Histogram {
         self.count
     }
 
-    pub fn worst_ns(&self) -> u64 {
-        self.worst_ns
-    }
-
     /// What 99 of 100 did not exceed, 6 % too high at most; of fewer than 100 it is the longest. `None`: there is none.
     pub fn p99_ns(&self) -> Option<u64> {
         let rank = self.count.checked_sub(self.count / 100)?;
@@ -125,7 +121,7 @@ mod tests {
         histogram.add(50_000_000);
         let p99 = histogram.p99_ns().expect("there are some");
         assert!((99_000..=105_000).contains(&p99), "{p99}");
-        assert_eq!((histogram.count(), histogram.worst_ns()), (100, 50_000_000));
+        assert_eq!((histogram.count(), histogram.worst_ns), (100, 50_000_000));
     }
 
     #[test]
@@ -136,6 +132,6 @@ mod tests {
         one.merge(&other);
         let bars: Vec<(u64, u64)> = one.bars().iter().map(|bar| (bar.from_ns, bar.count)).collect();
         assert_eq!(bars, [(512, 2), (1024, 2), (2048, 0), (4096, 0), (8192, 1)]);
-        assert_eq!((one.count(), one.worst_ns()), (5, 9000));
+        assert_eq!((one.count(), one.worst_ns), (5, 9000));
     }
 }

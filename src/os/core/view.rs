@@ -37,17 +37,7 @@ pub fn build(bytes: &FileBytes, headers: &Headers, notes: &Notes, extents: &Exte
     }
     let (process, status) = process(&mappings, notes);
     let tasks = tasks(notes);
-    OsView {
-        process,
-        status,
-        mappings,
-        pages: Ok(pages),
-        tasks,
-        gaps,
-        late: None,
-        page_sizes: None,
-        smaps: None,
-    }
+    OsView { process, status, tasks, gaps, ..OsView::of(mappings, Ok(pages)) }
 }
 
 /// The segments, cut where a mapped file begins or ends: the kernel and gdb write one for each mapping.

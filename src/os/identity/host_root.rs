@@ -10,7 +10,7 @@ use crate::os::host;
 use crate::os::process::Process;
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,6 @@ const POD_LOGS_AGE_MIN: Duration = Duration::from_secs(5);
 
 /// Where the host's file system is mounted.
 pub struct HostRoot {
-    path: PathBuf,
     /// `None`: it cannot be opened.
     root: Option<Root>,
     pods: Mutex<Pods>,
@@ -36,17 +35,15 @@ struct Pods {
 impl HostRoot {
     /// The directory where the host's root is mounted: `--host-root`.
     pub fn at(directory: &Path) -> io::Result<HostRoot> {
-        Ok(HostRoot::with(directory.to_path_buf(), Some(Root::at(directory)?)))
+        Ok(HostRoot::with(Some(Root::at(directory)?)))
     }
 
     /// Our own root on the host; in a container that has the host's pids the root of the host's first process, where it may be
     /// read.
     pub fn usual() -> HostRoot {
         let first = || Root::of(&Process::open(1).ok()?).ok();
-        match is_in_container().then(first).flatten() {
-            Some(root) => HostRoot::with(PathBuf::from(crate::os::hierarchy::FIRST_ROOT), Some(root)),
-            None => HostRoot::with(PathBuf::from("/"), Root::own().ok()),
-        }
+        let root = is_in_container().then(first).flatten();
+        HostRoot::with(root.or_else(|| Root::own().ok()))
     }
 
     /// The usual one, with what is known of its pods: for commands that look at many JVMs.
@@ -55,12 +52,8 @@ impl HostRoot {
         &SHARED
     }
 
-    fn with(path: PathBuf, root: Option<Root>) -> HostRoot {
-        HostRoot { path, root, pods: Mutex::default() }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
+    fn with(root: Option<Root>) -> HostRoot {
+        HostRoot { root, pods: Mutex::default() }
     }
 
     pub(super) fn root(&self) -> Option<&Root> {

@@ -7,8 +7,10 @@ use super::feasible::size_name;
 use super::persist;
 use super::types::{Change, How, Mode, Plan, Vm};
 use crate::act::door::content;
+use clap::ValueEnum;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The words of `--emit`.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emit {
     Sysctl,
     Tmpfiles,
@@ -18,33 +20,10 @@ pub enum Emit {
     Docker,
     Kubernetes,
     Jvm,
+    All,
 }
 
 impl Emit {
-    pub const ALL: [Emit; 8] = [
-        Emit::Sysctl,
-        Emit::Tmpfiles,
-        Emit::Limits,
-        Emit::Systemd,
-        Emit::Cmdline,
-        Emit::Docker,
-        Emit::Kubernetes,
-        Emit::Jvm,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Emit::Sysctl => "sysctl",
-            Emit::Tmpfiles => "tmpfiles",
-            Emit::Limits => "limits",
-            Emit::Systemd => "systemd",
-            Emit::Cmdline => "cmdline",
-            Emit::Docker => "docker",
-            Emit::Kubernetes => "kubernetes",
-            Emit::Jvm => "jvm",
-        }
-    }
-
     pub fn text(self, plan: &Plan) -> String {
         let file = |directory: &str| created(plan, directory);
         match self {
@@ -56,8 +35,18 @@ impl Emit {
             Emit::Docker => container::docker(plan),
             Emit::Kubernetes => container::kubernetes(plan),
             Emit::Jvm => jvm(plan),
+            Emit::All => all(plan),
         }
     }
+}
+
+/// Each behind a line that names it.
+fn all(plan: &Plan) -> String {
+    let each = Emit::value_variants().iter().filter(|one| **one != Emit::All);
+    let named = each.filter_map(|one| {
+        Some(format!("# === {} ===\n{}", one.to_possible_value()?.get_name(), one.text(plan)))
+    });
+    named.collect::<Vec<_>>().join("\n")
 }
 
 /// The file that the plan makes in this directory.

@@ -1,7 +1,7 @@
 //! `marusa bench touch`: what the first touch costs by page size, and the page tables that it leaves.
 
 use super::fork::{gaps_of, left_out, lines, machine};
-use crate::base::{Bytes, Known};
+use crate::base::{Bytes, Known, tally};
 use crate::experiment::bench::fork::Spread;
 use crate::experiment::bench::touch::{Arm, By, Figures, Planned, Settings, Trial, ZeroFault, spread};
 use crate::map::model::GapRow;
@@ -40,16 +40,10 @@ impl Report {
     }
 
     fn left_out(&self) -> Vec<(String, usize)> {
-        let mut reasons: Vec<(String, usize)> = Vec::new();
-        for trial in &self.trials {
-            let Some(why) = &trial.left_out else { continue };
-            let text = format!("{}, {}: {why}", who(trial.arm.by), trial.arm.pages.name());
-            match reasons.iter_mut().find(|(known, _)| *known == text) {
-                Some((_, count)) => *count += 1,
-                None => reasons.push((text, 1)),
-            }
-        }
-        reasons
+        tally(self.trials.iter().filter_map(|trial| {
+            let Trial { arm, left_out, .. } = trial;
+            Some(format!("{}, {}: {}", who(arm.by), arm.pages.name(), left_out.as_ref()?))
+        }))
     }
 }
 

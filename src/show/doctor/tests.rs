@@ -8,8 +8,7 @@ fn nothing(_: &Facts) -> Vec<Finding> {
     Vec::new()
 }
 
-const RULE: Rule =
-    Rule { id: "malloc-freed", title: "Memory that was freed and is not given back", find: nothing };
+const RULE: Rule = Rule::new("malloc-freed", "Memory that was freed and is not given back", nothing);
 const CATALOG: &[Entry] =
     &[Entry { rule: &RULE, levels: &[Level::Info, Level::Warn], page: "# Freed memory\n\nmalloc-freed\n" }];
 
@@ -40,8 +39,8 @@ fn finding() -> Finding {
         ],
         cost: Cost { bytes: Some(432_327_884), cpu_percent: None, stall_ms: Some(3.5) },
         remedies: vec![
-            Remedy::Command("marusa trim 4711".to_string()),
-            Remedy::JvmOption("-XX:TrimNativeHeapInterval=5000".to_string()),
+            Remedy::command("marusa trim 4711"),
+            Remedy::jvm_option("-XX:TrimNativeHeapInterval=5000"),
             Remedy::Advice("fewer threads that allocate at once leave less behind, ".repeat(4)),
         ],
     }

@@ -6,7 +6,7 @@ mod counted;
 use crate::common::host::{HUGETLB, Host, THP};
 use crate::common::*;
 use counted::Counter;
-use marusa::doctor::{Examination, Facts, HostFacts, JvmFacts, Level, examine};
+use marusa::doctor::{Facts, Finding, HostFacts, JvmFacts, Level, examine};
 use marusa::os::process::Process;
 use serde_json::Value;
 use std::process::Command;
@@ -197,12 +197,12 @@ fn a_jvm_on_small_pages_has_none() {
     let printed = text(&marusa(&["map", &jvm.pid.to_string(), "--by", "page-size", "--zeros"]).stdout);
     assert!(printed.contains("ZEROS IN LARGE PAGES"), "{printed}");
     assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
-    let findings = examined(&jvm).findings;
+    let findings = examined(&jvm);
     let of_bloat = |id: &str| ["thp-bloat", "thp-stacks", "thp-malloc-arenas"].contains(&id);
     assert!(findings.iter().all(|finding| !of_bloat(finding.id)), "{findings:#?}");
 }
 
-fn examined(jvm: &Jvm) -> Examination {
+fn examined(jvm: &Jvm) -> Vec<Finding> {
     let me = Process::open(std::process::id() as i32).expect("myself");
     let target = Process::open(jvm.pid).expect("the JVM");
     let host = HostFacts::start().finish(&me);
@@ -210,8 +210,8 @@ fn examined(jvm: &Jvm) -> Examination {
 }
 
 fn level(jvm: &Jvm, id: &str) -> Option<Level> {
-    let examination = examined(jvm);
-    let found = examination.findings.iter().find(|finding| finding.id == id)?;
+    let findings = examined(jvm);
+    let found = findings.iter().find(|finding| finding.id == id)?;
     println!("{}: {} {:?}", found.id, found.title, found.cost.bytes);
     Some(found.level)
 }

@@ -6,10 +6,11 @@ use crate::act::programs::Programs;
 use crate::act::signals;
 use crate::base::{Gap, Known, Why};
 use crate::cmd::bench::jdk::Jdk;
+use crate::cmd::bench::rounds::on_host;
 use crate::experiment::arm_pages::{self, ArmError, Pool};
 use crate::experiment::bench::gc::{Arm, Planned, Settings, ThreadCounts, Threads, Trial};
 use crate::experiment::bench::gc_work::GcWork;
-use crate::experiment::bench::trials::{self, Arm as _};
+use crate::experiment::bench::trials;
 use crate::jvm::Gc;
 use crate::measure::gc_log;
 use crate::os::host;
@@ -44,11 +45,8 @@ pub fn takes_threads(jdk: &Jdk, gc: &str) -> bool {
     gc.is_ok_and(|gc| by_formula(jdk.feature, gc, 32, 1 << 30).parallel.is_some())
 }
 
-struct Arranged {
-    options: Vec<String>,
-    steps: Vec<Step>,
-    threads: ThreadCounts,
-}
+/// The options of a JVM, and the threads that its collector has with them.
+type Jvm = (Vec<String>, ThreadCounts);
 
 /// What the program said when it was done.
 struct Done {
@@ -61,18 +59,12 @@ struct Done {
 
 impl Live<'_> {
     pub fn planned(&self, arm: &Arm) -> Planned {
-        let arm = arm.clone();
-        match self.arranged(&arm) {
-            Ok(Arranged { options, steps, threads }) => {
-                let steps = steps.into_iter().map(|step| step.what).collect();
-                let planned = trials::Planned { arm, options, steps, why_not: None };
-                Planned { planned, threads }
-            }
-            Err(error) => Planned {
-                planned: trials::Planned::impossible(arm, error.to_string()),
-                threads: ThreadCounts::default(),
-            },
-        }
+        let mut threads = ThreadCounts::default();
+        let arranged = self.arranged(arm).map(|((options, of_jvm), steps)| {
+            threads = of_jvm;
+            (options, steps)
+        });
+        Planned { planned: trials::Planned::of(arm.clone(), arranged), threads }
     }
 
     fn jdk(&self, arm: &Arm) -> Result<&Jdk, ArmError> {
@@ -80,7 +72,7 @@ impl Live<'_> {
         found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {}", arm.jdk)))
     }
 
-    fn arranged(&self, arm: &Arm) -> Result<Arranged, ArmError> {
+    fn arranged(&self, arm: &Arm) -> Result<(Jvm, Vec<Step>), ArmError> {
         let jdk = self.jdk(arm)?;
         let gc = collectors::named(&arm.gc, jdk.feature).map_err(ArmError::NoPlan)?;
         let mut options = collectors::options(gc, jdk.feature).map_err(ArmError::NoPlan)?;
@@ -96,31 +88,19 @@ impl Live<'_> {
         });
         options.extend(arm_pages::options(&subject, arm.pages)?);
         let steps = arm_pages::steps(&subject, arm.pages, Pool::Auto)?;
-        Ok(Arranged { options, steps, threads: threads.unwrap_or_default() })
+        Ok(((options, threads.unwrap_or_default()), steps))
     }
 
     /// One that cannot be made is a trial that does not count.
     pub fn trial(&self, round: usize, arm: &Arm) -> Trial {
         let mut trial = Trial::of(round, arm.clone());
-        let prepared = self.arranged(arm).and_then(|arranged| {
-            let name = format!("bench gc {}", arm.name());
-            let prepared = arm_pages::prepare(arranged.steps.clone(), &self.state, &name)?;
-            Ok((arranged, prepared))
-        });
-        let (arranged, prepared) = match prepared {
-            Ok(both) => both,
-            Err(error) => {
-                trial.discount(error.to_string());
-                return trial;
-            }
+        let run = |trial: &mut Trial, (options, threads): Jvm| {
+            trial.figures.threads = threads;
+            self.run(trial, options)
         };
-        trial.figures.threads = arranged.threads;
-        if let Err(gap) = self.run(&mut trial, arranged.options) {
+        if let Err(gap) = on_host(&mut trial, "bench gc", &self.state, self.arranged(arm), run) {
             trial.discount(gap.to_string());
             trial.gaps.push(gap);
-        }
-        if let Err(error) = prepared.undo() {
-            trial.gaps.push(Gap::new("the host as it was", Why::Denied).hint(error.to_string()));
         }
         trial
     }

@@ -4,13 +4,14 @@ use super::failed;
 use crate::act::server::load::Load;
 use crate::act::server::{Server, ServerError, Wanted};
 use crate::act::signals;
-use crate::base::{Gap, Known};
+use crate::base::Known;
 use crate::cmd::bench::jdk::Jdk;
+use crate::cmd::bench::rounds::on_host;
 use crate::experiment::arm_pages::{self, ArmError, Pool};
 use crate::experiment::bench::gc_work::GcWork;
 use crate::experiment::bench::http_load::{self, HttpLoad};
 use crate::experiment::bench::throughput::{Arm, Settings, Trial};
-use crate::experiment::bench::trials::{Arm as _, Planned};
+use crate::experiment::bench::trials::Planned;
 use crate::measure::gc_log;
 use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
@@ -56,13 +57,7 @@ fn plan(jdk: &Jdk, settings: &Settings, arm: Arm) -> Result<(Vec<String>, Vec<St
 }
 
 pub fn planned(jdk: &Jdk, settings: &Settings, arm: Arm) -> Planned<Arm> {
-    match plan(jdk, settings, arm) {
-        Ok((options, steps)) => {
-            let steps = steps.into_iter().map(|step| step.what).collect();
-            Planned { arm, options, steps, why_not: None }
-        }
-        Err(error) => Planned::impossible(arm, error.to_string()),
-    }
+    Planned::of(arm, plan(jdk, settings, arm))
 }
 
 /// What a JVM has used so far.
@@ -76,22 +71,9 @@ impl Live<'_> {
     /// One that cannot have its pages is a trial that does not count.
     pub fn trial(&self, round: usize, arm: Arm) -> Result<Trial, Stop> {
         let mut trial = Trial::of(round, arm);
-        let planned = plan(self.jdk, self.settings, arm).and_then(|(options, steps)| {
-            let name = format!("bench throughput {}", arm.name());
-            Ok((options, arm_pages::prepare(steps, &self.state, &name)?))
-        });
-        let (options, prepared) = match planned {
-            Ok(both) => both,
-            Err(error) => {
-                trial.discount(error.to_string());
-                return Ok(trial);
-            }
-        };
-        let outcome = self.run(&mut trial, options);
-        if let Err(error) = prepared.undo() {
-            trial.gaps.push(Gap::new("the host as it was", crate::base::Why::Denied).hint(error.to_string()));
-        }
-        match outcome {
+        let arranged = plan(self.jdk, self.settings, arm);
+        let run = |trial: &mut Trial, options| self.run(trial, options);
+        match on_host(&mut trial, "bench throughput", &self.state, arranged, run) {
             Ok(()) => {}
             Err(ServerError::Signal) => return Err(Stop::Signal),
             // Without its generator there is no trial at all; a server that does not start is one that says nothing.

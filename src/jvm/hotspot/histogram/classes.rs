@@ -240,26 +240,25 @@ fn as_printed(name: &str) -> String {
 }
 
 #[cfg(test)]
-impl ClassTable {
-    /// With narrow class words: the class itself. Each with its layout helper.
-    pub fn made_up(classes: &[(u64, i32, Form)]) -> ClassTable {
-        let class = |(at, layout, form): &(u64, i32, Form)| Class {
-            at: Addr(*at),
-            name: Addr::NULL,
-            layout: *layout,
-            form: *form,
-        };
-        let classes: Vec<Class> = classes.iter().map(class).collect();
-        ClassTable {
-            mirror_size_at: Some(16),
-            ..ClassTable::of(ClassWord::Narrow(0, 0), Names::made_up(), &classes)
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
+
+    impl ClassTable {
+        /// With narrow class words: the class itself. Each with its layout helper.
+        pub fn made_up(classes: &[(u64, i32, Form)]) -> ClassTable {
+            let class = |(at, layout, form): &(u64, i32, Form)| Class {
+                at: Addr(*at),
+                name: Addr::NULL,
+                layout: *layout,
+                form: *form,
+            };
+            let classes: Vec<Class> = classes.iter().map(class).collect();
+            ClassTable {
+                mirror_size_at: Some(16),
+                ..ClassTable::of(ClassWord::Narrow(0, 0), Names::made_up(), &classes)
+            }
+        }
+    }
 
     /// The helper of an array: tag, header, type, logarithm of the bytes of an element.
     fn array(header: u32, shift: u32) -> i32 {

@@ -275,21 +275,24 @@ impl<'a> FieldsOf<'a> {
 }
 
 #[cfg(test)]
-impl Names {
-    pub fn made_up() -> Names {
-        Names { length: 0, body: 0 }
-    }
-}
+mod tests {
+    use super::*;
 
-#[cfg(test)]
-impl Classes {
-    /// With narrow class words: the class itself.
-    pub fn made_up(classes: &[(u64, Form)]) -> Classes {
-        let class = |(at, form): &(u64, Form)| (*at, Class { form: *form, name: Addr::NULL });
-        Classes {
-            word: ClassWord::Narrow(0, 0),
-            by_address: classes.iter().map(class).collect(),
-            span: Range::new(Addr(0), Addr(1 << 32)),
+    impl Classes {
+        /// With narrow class words: the class itself.
+        pub fn made_up(classes: &[(u64, Form)]) -> Classes {
+            let class = |(at, form): &(u64, Form)| (*at, Class { form: *form, name: Addr::NULL });
+            Classes {
+                word: ClassWord::Narrow(0, 0),
+                by_address: classes.iter().map(class).collect(),
+                span: Range::new(Addr(0), Addr(1 << 32)),
+            }
+        }
+    }
+
+    impl Names {
+        pub fn made_up() -> Names {
+            Names { length: 0, body: 0 }
         }
     }
 }

@@ -195,12 +195,17 @@ pub fn roots(target: &Target, index: &Index, range: Range, found: &mut Vec<usize
 }
 
 #[cfg(test)]
-impl Graph {
-    /// Pointers from block to block; `true`: far into it.
-    pub fn made_up(blocks: usize, pointers: &[(u32, u32, bool)]) -> Graph {
-        let edge = |(from, to, is_inner): &(u32, u32, bool)| (*from, to | if *is_inner { INNER } else { 0 });
-        let edges: Vec<(u32, u32)> = pointers.iter().map(edge).collect();
-        let firsts = firsts(&edges, blocks);
-        Graph { edges, firsts, heads: vec![0; blocks], libraries: vec![0; blocks], is_cut: false }
+mod tests {
+    use super::*;
+
+    impl Graph {
+        /// Pointers from block to block; `true`: far into it.
+        pub fn made_up(blocks: usize, pointers: &[(u32, u32, bool)]) -> Graph {
+            let edge =
+                |(from, to, is_inner): &(u32, u32, bool)| (*from, to | if *is_inner { INNER } else { 0 });
+            let edges: Vec<(u32, u32)> = pointers.iter().map(edge).collect();
+            let firsts = firsts(&edges, blocks);
+            Graph { edges, firsts, heads: vec![0; blocks], libraries: vec![0; blocks], is_cut: false }
+        }
     }
 }

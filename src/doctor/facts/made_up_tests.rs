@@ -4,8 +4,11 @@
 //! The account is a real join of a small snapshot, so that what a rule reads of `map`, `areas`, `smaps` and the allocator
 //! agrees. Who changes `snapshot` calls `joined`; who only needs a larger sum calls `set_resident`.
 
+#[path = "made_up/host_tests.rs"]
 mod host;
+#[path = "made_up/laid_tests.rs"]
 mod laid;
+#[path = "made_up/views_tests.rs"]
 mod views;
 
 pub use host::healthy_host;
@@ -14,7 +17,7 @@ pub use laid::{CODE_HEAPS, HEAP, MAIN_ARENA, THREAD_ARENA};
 use super::{Facts, JvmFacts};
 use crate::alloc::AllocView;
 use crate::base::{Addr, Bytes, Range};
-use crate::jvm::JvmView;
+use crate::jvm::{Held, JvmView};
 use crate::map::{Account, Area, Figures, Instance, Owner, Share, Span};
 use crate::os::cpus::Cpus;
 use std::collections::BTreeMap;
@@ -99,6 +102,12 @@ pub fn alloc(jvm: &mut JvmFacts) -> &mut AllocView {
     jvm.snapshot.alloc.as_mut().expect("it was made up")
 }
 
+/// A row of `map --by holder`.
+pub fn held(holder: &str, bytes: Bytes, blocks: u64, direct_blocks: u64) -> Held {
+    let (direct_bytes, direct_blocks) = (Some(bytes / 2), Some(direct_blocks));
+    Held { blocks, kind: None, direct_bytes, direct_blocks, ..Held::made_up(holder, bytes) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,7 +116,7 @@ mod tests {
 
     #[test]
     fn no_rule_has_a_word_to_say_of_what_is_healthy() {
-        let findings = examine(&healthy(), &[]).findings;
+        let findings = examine(&healthy(), &[]);
         let bad: Vec<_> = findings.iter().filter(|finding| finding.level > Level::Info).collect();
         assert!(bad.is_empty(), "{bad:#?}");
     }

@@ -1,5 +1,6 @@
 //! Prepared histories: each must be judged correctly or not at all, whatever the noise, and the plain ones must be judged.
 
+#[path = "tests/minutes_tests.rs"]
 mod minutes;
 
 use super::*;

@@ -68,7 +68,7 @@ pub fn alone(mut jvm: JvmFacts) -> Facts {
 
 /// That one rule, and no other above info, has something to say.
 pub fn only_warning(jvm: JvmFacts, id: &str) -> Finding {
-    let mut found = examine(&alone(jvm), &[]).findings;
+    let mut found = examine(&alone(jvm), &[]);
     found.retain(|finding| finding.level > Level::Info);
     assert_eq!(found.iter().map(|finding| finding.id).collect::<Vec<_>>(), [id], "{found:#?}");
     found.remove(0)
