@@ -35,7 +35,8 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "KINDS", value_delimiter = ',', default_value = "pieces")]
     memory: Vec<Memory>,
     /// Builds at once, with commas
-    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "4", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "4",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
     builds: Vec<u16>,
     /// JVMs in each trial
     #[arg(long, value_name = "COUNT", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=100_000))]
