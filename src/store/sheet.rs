@@ -9,6 +9,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -77,7 +78,10 @@ struct Filled {
 
 /// A file that is being written.
 pub struct Sheet<W: Write + Send> {
-    writer: SerializedFileWriter<W>,
+    /// Until the first group: it decides on the encodings.
+    out: Option<W>,
+    writer: Option<SerializedFileWriter<W>>,
+    about: About,
     columns: Vec<Filled>,
     rows: usize,
     /// The rows of all groups.
@@ -85,12 +89,9 @@ pub struct Sheet<W: Write + Send> {
 }
 
 impl<W: Write + Send> Sheet<W> {
-    pub fn new(out: W, columns: &[Column], about: &About) -> io::Result<Sheet<W>> {
-        let schema = Arc::new(parse_message_type(&message(columns)).map_err(io::Error::other)?);
-        let writer =
-            SerializedFileWriter::new(out, schema, Arc::new(properties(columns, about)?)).map_err(failed)?;
+    pub fn new(out: W, columns: &[Column], about: &About) -> Sheet<W> {
         let columns = columns.iter().copied().map(Filled::new).collect();
-        Ok(Sheet { writer, columns, rows: 0, written: 0 })
+        Sheet { out: Some(out), writer: None, about: about.clone(), columns, rows: 0, written: 0 }
     }
 
     /// A row, with a cell for each column. A required column without a value, or of another type, has 0 or "".
@@ -103,7 +104,8 @@ impl<W: Write + Send> Sheet<W> {
     }
 
     fn write_group(&mut self) -> io::Result<()> {
-        let mut group = self.writer.next_row_group().map_err(failed)?;
+        let writer = begun(&mut self.out, &mut self.writer, &self.columns, &self.about)?;
+        let mut group = writer.next_row_group().map_err(failed)?;
         self.columns.iter_mut().try_for_each(|filled| filled.write(&mut group)).map_err(failed)?;
         group.close().map_err(failed)?;
         self.written += self.rows as u64;
@@ -116,9 +118,23 @@ impl<W: Write + Send> Sheet<W> {
         if self.rows > 0 {
             self.write_group()?;
         }
-        self.writer.close().map_err(failed)?;
+        begun(&mut self.out, &mut self.writer, &self.columns, &self.about)?.finish().map_err(failed)?;
         Ok(self.written)
     }
+}
+
+fn begun<'a, W: Write + Send>(
+    out: &mut Option<W>,
+    writer: &'a mut Option<SerializedFileWriter<W>>,
+    columns: &[Filled],
+    about: &About,
+) -> io::Result<&'a mut SerializedFileWriter<W>> {
+    if let Some(out) = out.take() {
+        let schema = Arc::new(parse_message_type(&message(columns)).map_err(io::Error::other)?);
+        let properties = Arc::new(properties(columns, about)?);
+        *writer = Some(SerializedFileWriter::new(out, schema, properties).map_err(failed)?);
+    }
+    writer.as_mut().ok_or_else(|| io::Error::other("the file could not be begun"))
 }
 
 impl Filled {
@@ -129,6 +145,18 @@ impl Filled {
             Kind::Text => Values::Texts(Vec::new()),
         };
         Filled { column, values, levels: Vec::new() }
+    }
+
+    /// Numbers that hardly ever come again, as times do, are kept as differences of a few bits; the others as they are: zstd finds
+    /// the repetitions that neighbouring rows have. A dictionary would take more than either. `None`: text.
+    fn encoding(&self) -> Option<Encoding> {
+        let (known, distinct) = match &self.values {
+            Values::Ints(values) => (values.len(), values.iter().collect::<HashSet<_>>().len()),
+            Values::Longs(values) => (values.len(), values.iter().collect::<HashSet<_>>().len()),
+            Values::Texts(_) => return None,
+        };
+        let is_always_new = distinct * 4 > known * 3;
+        Some(if is_always_new { Encoding::DELTA_BINARY_PACKED } else { Encoding::PLAIN })
     }
 
     fn add(&mut self, cell: Option<Cell>) {
@@ -177,8 +205,8 @@ fn put<T: DataType, W: Write + Send>(
 }
 
 /// The schema in Parquet's own language.
-fn message(columns: &[Column]) -> String {
-    let line = |column: &Column| {
+fn message(columns: &[Filled]) -> String {
+    let line = |Filled { column, .. }: &Filled| {
         let need = if column.is_required { "REQUIRED" } else { "OPTIONAL" };
         let (kind, meaning) = match column.kind {
             Kind::Time => ("INT64", " (TIMESTAMP(MILLIS,true))"),
@@ -191,9 +219,9 @@ fn message(columns: &[Column]) -> String {
     format!("message marusa {{\n{}}}", columns.iter().map(line).collect::<String>())
 }
 
-fn properties(columns: &[Column], about: &About) -> io::Result<WriterProperties> {
+fn properties(columns: &[Filled], about: &About) -> io::Result<WriterProperties> {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(failed)?;
-    let place = |name: &&str| columns.iter().position(|column| column.name == *name);
+    let place = |name: &&str| columns.iter().position(|filled| filled.column.name == *name);
     let sorted = about.sorted_by.iter().filter_map(place).map(|place| SortingColumn {
         column_idx: place as i32,
         descending: false,
@@ -206,12 +234,11 @@ fn properties(columns: &[Column], about: &About) -> io::Result<WriterProperties>
         .set_created_by(format!("marusa {}", env!("CARGO_PKG_VERSION")))
         .set_sorting_columns((!sorted.is_empty()).then_some(sorted))
         .set_key_value_metadata(Some(schema.collect()));
-    // Times rise by nearly the same step: their differences take a few bits.
-    for column in columns.iter().filter(|column| column.kind == Kind::Time) {
-        let path = || ColumnPath::from(column.name);
-        properties = properties
-            .set_column_dictionary_enabled(path(), false)
-            .set_column_encoding(path(), Encoding::DELTA_BINARY_PACKED);
+    for filled in columns {
+        let Some(encoding) = filled.encoding() else { continue };
+        let path = || ColumnPath::from(filled.column.name);
+        properties =
+            properties.set_column_dictionary_enabled(path(), false).set_column_encoding(path(), encoding);
     }
     Ok(properties.build())
 }

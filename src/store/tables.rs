@@ -23,7 +23,7 @@ pub enum Table {
     /// A row for each sample: the sums of the kernel, the runtime and the cgroup.
     Process,
     /// A row for each area each time the account was read, and one for each part, arena, library, group of threads, class loader
-    /// and class each time a figure moved by more than a 64th.
+    /// and class each time a figure moved by more than a 64th and 16 KiB.
     Account,
     /// Who holds malloc's blocks.
     Holders,
@@ -176,7 +176,7 @@ fn optional(name: &'static str, kind: Kind) -> Column {
 pub fn write<W: Write + Send>(out: W, file: &File, recording: &Recording, place: &Place) -> io::Result<u64> {
     let table = file.table;
     let about = About { schema: Some(table.schema()), sorted_by: table.sorted_by() };
-    let mut sheet = Sheet::new(out, &table.columns(), &about)?;
+    let mut sheet = Sheet::new(out, &table.columns(), &about);
     let mut jvms: Vec<(String, &History)> =
         recording.jvms.iter().map(|jvm| (id_of(recording, jvm), jvm)).collect();
     jvms.sort_by(|one, other| one.0.cmp(&other.0));
@@ -256,7 +256,7 @@ impl<W: Write + Send> Rows<'_, W> {
                 let row: Vec<Option<u64>> = values.iter().map(|values| values[place]).collect();
                 let level = levels[place];
                 let is_gone = row.iter().all(Option::is_none) && level.is_none();
-                let is_same = before.as_ref().map_or(is_gone, |before| is_alike(before, &row));
+                let is_same = before.as_ref().map_or(is_gone, |before| is_alike(&measures, before, &row));
                 if is_same && table.is_by_change(subject) || is_gone && !table.is_by_change(subject) {
                     continue;
                 }
@@ -340,14 +340,19 @@ fn outside_heap(jvm: &History) -> BTreeMap<usize, u64> {
     sums
 }
 
-/// Whether no figure moved by more than this share of it.
-fn is_alike(before: &[Option<u64>], now: &[Option<u64>]) -> bool {
+/// Whether no figure moved by more than a share of it, nor one of bytes by more than a few pages: what parts and arenas do all the
+/// time.
+fn is_alike(measures: &[Measure], before: &[Option<u64>], now: &[Option<u64>]) -> bool {
     const SHARE: u64 = 64;
-    let alike = |(before, now): (&Option<u64>, &Option<u64>)| match (before, now) {
-        (Some(before), Some(now)) => before.abs_diff(*now) <= before.max(now) / SHARE,
+    const BYTES: u64 = 16 << 10;
+    let alike = |(measure, (before, now)): (&Measure, (&Option<u64>, &Option<u64>))| match (before, now) {
+        (Some(before), Some(now)) => {
+            let least = if measure.name().ends_with("_bytes") { BYTES } else { 0 };
+            before.abs_diff(*now) <= (before.max(now) / SHARE).max(least)
+        }
         (before, now) => before == now,
     };
-    before.iter().zip(now).all(alike)
+    measures.iter().zip(before.iter().zip(now)).all(alike)
 }
 
 fn values_of_level(jvm: &History, subject: &Subject, moments: &[usize]) -> Vec<Option<&'static str>> {

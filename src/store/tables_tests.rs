@@ -6,7 +6,7 @@ use crate::map::rows::{Measure, Named, Subject};
 use crate::os::identity::Identity;
 use crate::record::writer::{Ending, JvmFacts, Scope, Session, Writer};
 use crate::record::{Key, Moment, Recording, reader};
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::Value;
@@ -184,7 +184,9 @@ fn samples_that_a_file_repeats_are_left_out() {
 fn what_does_not_change_has_one_row_and_what_is_gone_has_one_without_figures() {
     let mut writer = Writer::new(&Session::default());
     let jvm = writer.jvm(JvmFacts { jvm_id: Some("00".to_string()), ..JvmFacts::default() });
-    for (at, bytes) in [(10, Some(1)), (20, Some(1)), (30, Some(2)), (40, None), (50, None), (60, Some(2))] {
+    // Not by more than 16 KiB, then by as much and a 64th.
+    let (small, more, large) = (Some(1), Some(16 << 10), Some(20 << 10));
+    for (at, bytes) in [(10, small), (20, more), (30, large), (40, None), (50, None), (60, large)] {
         let mut figures = vec![
             (Key::process(Measure::AccountAt), Some(at)),
             (Key::of(&Subject::Area(Area::Gc), Measure::Resident), Some(9)),
@@ -199,7 +201,32 @@ fn what_does_not_change_has_one_row_and_what_is_gone_has_one_without_figures() {
         let rows = rows.iter().filter(|row| row["subject"] == subject);
         rows.map(|row| row.get("resident_bytes").and_then(Value::as_i64)).collect()
     };
-    assert_eq!((of("area").len(), of("part")), (6, vec![Some(1), Some(2), None, Some(2)]));
+    assert_eq!((of("area").len(), of("part")), (6, vec![Some(1), Some(20 << 10), None, Some(20 << 10)]));
+}
+
+#[test]
+fn numbers_that_come_again_are_plain_and_ones_that_do_not_are_differences() {
+    let mut writer = Writer::new(&Session::default());
+    let jvm = writer.jvm(JvmFacts { jvm_id: Some("00".to_string()), ..JvmFacts::default() });
+    for at in 1..200 {
+        let figures = [(Key::process(Measure::KernelResident), Some(500 + at / 50))];
+        writer.sample(jvm, moment(at), Scope::Glance, &figures);
+    }
+    let recording = reader::read(&[&writer.take()]).expect("a recording");
+    let (file, _) = file_of(&recording, Table::Process);
+    let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("a file");
+    let group = reader.metadata().row_group(0);
+    let encodings = |name: &str| {
+        let column = group.columns().iter().find(|column| column.column_path().string() == name);
+        column.expect("a column").encodings().collect::<Vec<_>>()
+    };
+    assert!(encodings("time").contains(&Encoding::DELTA_BINARY_PACKED));
+    let resident = encodings("kernel_resident_bytes");
+    assert!(
+        resident.contains(&Encoding::PLAIN) && !resident.contains(&Encoding::RLE_DICTIONARY),
+        "{resident:?}"
+    );
+    assert!(encodings("jvm_id").contains(&Encoding::RLE_DICTIONARY));
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod take_back;
 mod undo;
 
 #[cfg(test)]
+#[path = "fake_tests.rs"]
 mod fake;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! The process that holds memory so that what is free lies in small pieces. First it takes what is too much as whole blocks, which is
-//! fast and stays as it is; then all the rest page by page, of which it gives pages back by chance. Blocks that come free later
+//! The process that holds memory so that what is free lies in small pieces. First it takes what is too much as whole blocks, which
+//! is fast and stays as it is; then all the rest page by page, of which it gives pages back by chance. Blocks that come free later
 //! (a JVM ended) are broken up, and as many pages as that took are given back elsewhere.
 
 use super::slots::Slots;

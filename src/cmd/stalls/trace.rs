@@ -1,5 +1,5 @@
-//! A trace that runs, and what came of it so far: for the tables of `marusa stalls`, and for whoever measures something else at the same
-//! time.
+//! A trace that runs, and what came of it so far: for the tables of `marusa stalls`, and for whoever measures something else at
+//! the same time.
 
 use crate::act::tracing::{Tracing, Wanted};
 use crate::base::{Bytes, Gap, Known};

@@ -149,7 +149,7 @@ mod tests {
         }
         let about = About { schema: Some("process/2".to_string()), ..About::default() };
         let mut out = Vec::new();
-        Sheet::new(&mut out, &Table::Process.columns(), &about).and_then(Sheet::finish).expect("memory");
+        Sheet::new(&mut out, &Table::Process.columns(), &about).finish().expect("memory");
         fs::write(&next_to_it, out).expect("ours");
         let why = check(root.path()).expect_err("newer");
         assert!(why.contains("version 2 of the table process") && why.contains("update marusa"), "{why}");

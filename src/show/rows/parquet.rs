@@ -11,7 +11,7 @@ pub fn write<W: Write + Send>(out: W, recording: &Recording) -> io::Result<()> {
     let measures = columns();
     let measures = measures.iter().map(|measure| optional(measure.name()));
     let columns: Vec<Column> = first.into_iter().chain(measures).collect();
-    let mut sheet = Sheet::new(out, &columns, &About::default())?;
+    let mut sheet = Sheet::new(out, &columns, &About::default());
     each(recording, |row| sheet.add(&cells(row)))?;
     sheet.finish().map(drop)
 }
