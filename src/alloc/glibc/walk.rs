@@ -78,27 +78,11 @@ pub fn read(
         walked.regions.push(region);
         pending.remove(0);
     }
-    for attempt in 0..=RETRIES_MAX {
-        let is_last = attempt == RETRIES_MAX;
-        let outcomes = match bulk {
-            Some(bulk) => {
-                in_parallel(&pending, threads, |next| common.work(next, &BulkSource(bulk), is_last))
-            }
-            None => common.work(&Queue::of(&pending), &single, is_last),
-        };
-        pending = Vec::new();
-        for (unit, outcome) in outcomes {
-            match outcome {
-                Outcome::Walked(region) => walked.regions.push(*region),
-                Outcome::Gone => walked.gone += 1,
-                Outcome::Broken => pending.push((unit.0, unit.1, unit.2 + 1)),
-            }
-        }
-        if pending.is_empty() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(1 << attempt));
-    }
+    let work = |pending: &[Unit], is_last| match bulk {
+        Some(bulk) => in_parallel(pending, threads, |next| common.work(next, &BulkSource(bulk), is_last)),
+        None => common.work(&Queue::of(pending), &single, is_last),
+    };
+    retried(&mut walked, pending, work);
     walked.regions.sort_by_key(|region| (region.plan.arena, region.map.range().start));
     let linking = match bulk {
         Some(bulk) => common.lists_in_parallel(&mut walked, threads, &BulkSource(bulk)),
@@ -118,6 +102,29 @@ pub fn read(
 }
 
 type Unit = (usize, usize, u64);
+
+/// Heaps that changed while they were walked are walked again, after a pause.
+fn retried(
+    walked: &mut Walked,
+    mut pending: Vec<Unit>,
+    mut work: impl FnMut(&[Unit], bool) -> Vec<(Unit, Outcome)>,
+) {
+    for attempt in 0..=RETRIES_MAX {
+        let outcomes = work(&pending, attempt == RETRIES_MAX);
+        pending = Vec::new();
+        for (unit, outcome) in outcomes {
+            match outcome {
+                Outcome::Walked(region) => walked.regions.push(*region),
+                Outcome::Gone => walked.gone += 1,
+                Outcome::Broken => pending.push((unit.0, unit.1, unit.2 + 1)),
+            }
+        }
+        if pending.is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1 << attempt));
+    }
+}
 
 enum Outcome {
     Walked(Box<Region>),
