@@ -12,7 +12,7 @@
 //! { cmd | show } ──> advise ──> record
 //! ```
 //!
-//! `ARCHITECTURE.md` tells what happens when `marusa map` runs.
+//! `ARCHITECTURE.md` has what each room is for, and the path of one figure.
 
 pub mod act;
 pub mod advise;
