@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Whole blocks that are left alone: some lie where memory that can be moved may not go.
 const SPARE_BLOCKS: u64 = 32;
+/// Slots that are taken between two looks at what is left: 32 MiB.
+const BETWEEN_LOOKS: usize = 16;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Before it is said to be made: the kernel frees pages of files for a while after memory was short, in whole blocks too.
 const ROUNDS_MAX: usize = 1000;
@@ -28,9 +30,11 @@ pub fn hold(leave: Bytes) -> Known<()> {
     let total = meminfo().ok_or_else(short)?.total_bytes;
     let mut ballast = Slots::reserve(total)?;
     let most_held = leave.max(HELD_BYTES_MIN);
-    while available_bytes().ok_or_else(short)? > leave + most_held + LEFT_BYTES_MIN && ballast.take_whole() {}
+    while available_bytes().ok_or_else(short)? > leave + most_held + LEFT_BYTES_MIN
+        && (0..BETWEEN_LOOKS).all(|_| ballast.take_whole())
+    {}
     let mut slots = Slots::reserve(total)?;
-    while is_left(&slots, most_held)? && slots.fill() {}
+    while is_left(&slots, most_held)? && (0..BETWEEN_LOOKS).all(|_| slots.fill()) {}
     let free = meminfo().ok_or_else(short)?.free_bytes;
     let held = slots.held_bytes().saturating_sub(leave.saturating_sub(free));
     slots.give_back(held);
