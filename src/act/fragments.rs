@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// What the holder holds at the least: less cannot be made small pieces of in a way that matters. Of a block of 512 pages that it
 /// broke up it keeps some 200 in the mean, so it must hold as much as it leaves.
@@ -27,6 +28,10 @@ const LEFT_BYTES_MIN: Bytes = 1 << 30;
 /// The hidden option of `marusa bench thp` by which the holder is started.
 pub const OPTION: &str = "--hold-fragments";
 const LINE_BYTES_MAX: u64 = 4096;
+/// Whole blocks that are few, and how long it may take until there are no more.
+const SETTLED_BLOCKS: u64 = 64;
+const SETTLE_MAX: Duration = Duration::from_secs(10);
+const SETTLE_LOOK: Duration = Duration::from_millis(100);
 const WHAT: &str = "free memory in small pieces";
 
 /// What the holder found, and what it made of it.
@@ -104,8 +109,13 @@ impl Fragments {
         self.child.try_wait().is_ok_and(|status| status.is_none())
     }
 
-    pub fn pid(&self) -> i32 {
-        self.child.id() as i32
+    /// Waits until blocks that came free are broken up again. Where the kernel's policy gives the holder no huge pages, it cannot.
+    pub fn settle(&self) {
+        let until = Instant::now() + SETTLE_MAX;
+        let is_whole = || FreeMemory::now().is_some_and(|free| free.huge_blocks > SETTLED_BLOCKS);
+        while is_whole() && Instant::now() < until {
+            std::thread::sleep(SETTLE_LOOK);
+        }
     }
 }
 

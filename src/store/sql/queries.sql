@@ -34,7 +34,7 @@ SELECT max(coalesce(account.workload, account.main, 'unknown')) AS program, peak
        sum(CASE WHEN account.area = 'stack' THEN account.resident_bytes ELSE 0 END) AS stack_bytes,
        min(peaks.tables_bytes) AS tables_bytes
 FROM peaks JOIN account ON account.time = peaks.moment AND account.jvm_id = peaks.id
-WHERE account.subject = 'area' AND account.area IN ('malloc_freed', 'direct_buffers', 'class_metadata', 'stack')
+WHERE account.subject = 'area'
 GROUP BY peaks.day, peaks.id, peaks.moment
 ORDER BY program, day, id;
 

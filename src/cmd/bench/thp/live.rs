@@ -109,6 +109,7 @@ impl Live<'_> {
                 self.fragments = Some(Fragments::make(self.settings.free_bytes)?);
             }
         }
+        self.fragments.iter().for_each(Fragments::settle);
         Ok(())
     }
 
