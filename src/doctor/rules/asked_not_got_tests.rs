@@ -44,7 +44,7 @@ fn a_limit_below_what_is_missing_and_one_above() {
     assert_eq!((found.len(), found[0].level), (1, Level::Warn));
     assert!(found[0].remedies.iter().any(|remedy| remedy.text().contains(&file)), "{found:?}");
     page_cases::settings(&mut jvm).limits[0].limit_bytes = 8192 * M;
-    assert_eq!(GROUP_LIMIT.find(&page_cases::alone(jvm)), [], "then it is no matter of the group");
+    assert_eq!(GROUP_LIMIT.find(&page_cases::alone(jvm)), [], "alone, the cgroup is not the cause");
 }
 
 #[test]

@@ -33,9 +33,9 @@ impl Bystander {
         Ok(Bystander { stop, thread })
     }
 
-    /// How late it was at worst, in milliseconds.
-    pub fn end(self) -> f64 {
+    /// How late it was at worst, in milliseconds. `None`: the thread failed.
+    pub fn end(self) -> Option<f64> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_default().as_secs_f64() * 1e3
+        Some(self.thread.join().ok()?.as_secs_f64() * 1e3)
     }
 }

@@ -131,7 +131,7 @@ impl Live<'_> {
             }
         });
         figures.wall_seconds = Some(started.elapsed().as_secs_f64());
-        figures.bystander_late_ms = bystander.map(Bystander::end).ok();
+        figures.bystander_late_ms = bystander.ok().and_then(Bystander::end);
         let shares = busy.and_then(|before| Ok(Busy::now()?.kernel_share_since(&before)));
         figures.host_kernel_share = shares.ok().flatten();
         let grown = HostLook::take(None, &daemons).since(&host);
@@ -280,6 +280,6 @@ fn step(job: &Job, number: usize, stop: &AtomicBool) -> Result<(i32, Ended, Stri
         }
     }
     let ended = running.end();
-    let said = std::fs::read_to_string(&output).unwrap_or_default().trim().to_string();
+    let said = std::fs::read_to_string(&output).map_err(|error| error.to_string())?.trim().to_string();
     Ok((pid, ended, said))
 }
