@@ -5,6 +5,7 @@
 //! memory becomes short, and ends with us, whatever happens to us: then all is as it was.
 
 mod holder;
+mod pins;
 mod slots;
 
 pub use holder::hold;
@@ -25,8 +26,9 @@ use std::time::{Duration, Instant};
 const HELD_BYTES_MIN: Bytes = 1536 << 20;
 /// What stays available for all other programs while it is made.
 const LEFT_BYTES_MIN: Bytes = 1 << 30;
-/// The hidden option of `marusa bench thp` by which the holder is started.
-pub const OPTION: &str = "--hold-fragments";
+/// The hidden options of `marusa bench thp` by which the holder is started.
+const OPTION: &str = "--hold-fragments";
+const PINNED_OPTION: &str = "--pinned-fragments";
 const LINE_BYTES_MAX: u64 = 4096;
 /// Whole blocks that are few, and how long it may take until there are no more.
 const SETTLED_BLOCKS: u64 = 64;
@@ -75,8 +77,8 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// `leave`: what stays free.
-    pub fn make(leave: Bytes) -> Known<Fragments> {
+    /// `leave`: what stays free. `pinned`: in each block lies a page that the kernel cannot move.
+    pub fn make(leave: Bytes, pinned: bool) -> Known<Fragments> {
         let gap = |why, hint: String| Gap::new(WHAT, why).hint(hint);
         let available = available_bytes().ok_or_else(|| gap(Why::Failed, "/proc/meminfo".to_string()))?;
         let needed = leave.saturating_add(HELD_BYTES_MIN).saturating_add(LEFT_BYTES_MIN);
@@ -88,7 +90,7 @@ impl Fragments {
         let failed = |error: std::io::Error| gap(Why::Failed, error.to_string());
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
-        command.args(["bench", "thp", OPTION, &leave.to_string()]);
+        command.args(["bench", "thp", OPTION, &leave.to_string()]).args(pinned.then_some(PINNED_OPTION));
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

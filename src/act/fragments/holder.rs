@@ -15,16 +15,16 @@ use std::time::Duration;
 const SPARE_BLOCKS: u64 = 32;
 /// Slots that are taken between two looks at what is left: 32 MiB.
 const BETWEEN_LOOKS: usize = 16;
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(2);
 /// Before it is said to be made: the kernel frees pages of files for a while after memory was short, in whole blocks too.
-const ROUNDS_MAX: usize = 1000;
+const ROUNDS_MAX: usize = 5000;
 /// Below it the kernel takes pages of files away.
 const NOTHING_FREE_BYTES: Bytes = 512 << 20;
 /// Less available than this ends it.
 const SHORT_BYTES: Bytes = 512 << 20;
 
-/// Makes it, prints what was made, and holds it until memory becomes short.
-pub fn hold(leave: Bytes) -> Known<()> {
+/// Makes it, prints what was made, and holds it until memory becomes short. `pinned`: of each block, a page that cannot be moved.
+pub fn hold(leave: Bytes, pinned: bool) -> Known<()> {
     be_harmless()?;
     let free_before = FreeMemory::now();
     let total = meminfo().ok_or_else(short)?.total_bytes;
@@ -37,12 +37,19 @@ pub fn hold(leave: Bytes) -> Known<()> {
     while is_left(&slots, most_held)? && (0..BETWEEN_LOOKS).all(|_| slots.fill()) {}
     let free = meminfo().ok_or_else(short)?.free_bytes;
     let held = slots.held_bytes().saturating_sub(leave.saturating_sub(free));
+    let break_up = |slots: &mut Slots| {
+        break_up(slots, held);
+        if pinned { slots.pin() } else { Ok(()) }
+    };
+    if pinned {
+        slots.pin()?;
+    }
     slots.give_back(held);
     for _ in 0..ROUNDS_MAX {
         if whole_blocks() <= SPARE_BLOCKS {
             break;
         }
-        break_up(&mut slots, held);
+        break_up(&mut slots)?;
         std::thread::sleep(PAUSE);
     }
     let held_bytes = slots.held_bytes() + ballast.held_bytes();
@@ -52,7 +59,7 @@ pub fn hold(leave: Bytes) -> Known<()> {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| failed(&error))?;
     loop {
         std::thread::sleep(PAUSE);
-        break_up(&mut slots, held);
+        break_up(&mut slots)?;
         if available_bytes().ok_or_else(short)? < SHORT_BYTES {
             return Err(short());
         }
@@ -83,12 +90,8 @@ fn whole_blocks() -> u64 {
 }
 
 fn break_up(slots: &mut Slots, held: Bytes) {
-    for _ in 0..whole_blocks() {
-        if !slots.take_block() {
-            return;
-        }
-        slots.give_back(held);
-    }
+    slots.take_blocks(whole_blocks());
+    slots.give_back(held);
 }
 
 fn failed(error: &std::io::Error) -> Gap {

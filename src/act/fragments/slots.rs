@@ -1,6 +1,7 @@
 //! Memory of the holder's own in slots of the size of a huge page, of which each base page is held or not. A fault of a base page
 //! takes the smallest free pieces first and leaves the whole blocks alone, so a block is taken as one huge page, which is split.
 
+use super::pins::Pins;
 use crate::base::{Addr, Bytes, Known};
 use crate::os::machine::{base_page, huge_page};
 use crate::os::process::gap;
@@ -13,6 +14,7 @@ pub struct Slots {
     used: Vec<u32>,
     empty: Vec<u32>,
     held_pages: u64,
+    pins: Pins,
 }
 
 /// By page, whether it is held.
@@ -20,6 +22,8 @@ pub struct Slots {
 struct Slot {
     held: Vec<u64>,
     count: u64,
+    /// Its first page is held to the end, where the kernel has put it.
+    is_pinned: bool,
 }
 
 impl Slots {
@@ -36,13 +40,14 @@ impl Slots {
             return Err(gap("memory to hold", &io::Error::last_os_error()));
         }
         let start = Addr((base as u64).next_multiple_of(huge_page()));
-        let slot = Slot { held: vec![0; pages().div_ceil(64) as usize], count: 0 };
+        let slot = Slot { held: vec![0; pages().div_ceil(64) as usize], count: 0, is_pinned: false };
         let slots = Slots {
             start,
             slots: vec![slot; count as usize],
             used: Vec::new(),
             empty: (0..count as u32).rev().collect(),
             held_pages: 0,
+            pins: Pins::default(),
         };
         advise(start, count * huge_page(), libc::MADV_NOHUGEPAGE);
         Ok(slots)
@@ -72,30 +77,36 @@ impl Slots {
         self.fill()
     }
 
-    /// Takes one whole block and splits it. `false`: the kernel gave none.
-    pub fn take_block(&mut self) -> bool {
-        let Some(slot) = self.empty.pop() else { return false };
+    /// Takes this many whole blocks, and then splits them: others who want blocks take theirs as fast. Fewer where the kernel has no
+    /// more.
+    pub fn take_blocks(&mut self, count: u64) {
+        let taken: Vec<u32> = (0..count).map_while(|_| self.take_block()).collect();
+        for slot in taken {
+            let at = self.at(slot);
+            // Since Linux 6.12 a split gives pages of zeros back, and the block would be whole again.
+            (0..pages()).for_each(|page| touch(at.plus(page * base_page())));
+            // MADV_FREE of a part splits at once (mm/huge_memory.c, madvise_free_huge_pmd); MADV_DONTNEED would only put the page
+            // on a list.
+            advise(at, base_page(), libc::MADV_FREE);
+            // khugepaged must not undo it.
+            advise(at, huge_page(), libc::MADV_NOHUGEPAGE);
+            self.took(slot);
+        }
+    }
+
+    /// `None`: no slot is left, or the kernel gave no whole block.
+    fn take_block(&mut self) -> Option<u32> {
+        let slot = self.empty.pop()?;
         let at = self.at(slot);
         advise(at, huge_page(), libc::MADV_HUGEPAGE);
         touch(at);
-        let is_huge = is_resident(at.plus(base_page())) && is_resident(at.plus(huge_page() - base_page()));
-        if is_huge {
-            // Since Linux 6.12 a split gives pages of zeros back, and the block would be whole again.
-            (0..pages()).for_each(|page| touch(at.plus(page * base_page())));
+        if is_resident(at.plus(base_page())) && is_resident(at.plus(huge_page() - base_page())) {
+            return Some(slot);
         }
-        // MADV_FREE of a part splits at once (mm/huge_memory.c, madvise_free_huge_pmd); MADV_DONTNEED would only put the page on a
-        // list.
-        match is_huge {
-            true => advise(at, base_page(), libc::MADV_FREE),
-            false => advise(at, huge_page(), libc::MADV_DONTNEED),
-        }
-        // khugepaged must not undo it.
+        advise(at, huge_page(), libc::MADV_DONTNEED);
         advise(at, huge_page(), libc::MADV_NOHUGEPAGE);
-        match is_huge {
-            true => self.took(slot),
-            false => self.empty.push(slot),
-        }
-        is_huge
+        self.empty.push(slot);
+        None
     }
 
     fn took(&mut self, slot: u32) {
@@ -106,8 +117,22 @@ impl Slots {
         self.used.push(slot);
     }
 
+    /// From here on the kernel cannot make a whole block of one of which a page is held.
+    pub fn pin(&mut self) -> Known<()> {
+        for slot in self.used.clone() {
+            let one = &self.slots[slot as usize];
+            if !one.is_pinned && one.held[0] & 1 != 0 {
+                let failed = |error: rustix::io::Errno| gap("memory that the kernel cannot move", &error.into());
+                self.pins.add(self.at(slot)).map_err(failed)?;
+                self.slots[slot as usize].is_pinned = true;
+            }
+        }
+        Ok(())
+    }
+
     /// Gives pages back that chance chooses, until no more than this is held.
     pub fn give_back(&mut self, held_bytes_max: Bytes) {
+        let held_bytes_max = held_bytes_max.max(self.pins.count * base_page());
         while self.held_bytes() > held_bytes_max && !self.used.is_empty() {
             let place = fastrand::usize(..self.used.len());
             let slot = self.used[place];
@@ -126,7 +151,7 @@ impl Slots {
         let at = self.at(slot).plus(page * base_page());
         let one = &mut self.slots[slot as usize];
         let (word, bit) = (&mut one.held[page as usize / 64], 1 << (page % 64));
-        if *word & bit != 0 {
+        if *word & bit != 0 && !(page == 0 && one.is_pinned) {
             *word &= !bit;
             one.count -= 1;
             self.held_pages -= 1;
@@ -174,5 +199,16 @@ mod tests {
         slots.give_back(0);
         assert_eq!((slots.held_bytes(), slots.empty.len()), (0, 8));
         assert!(!is_resident(slots.at(0)) && !is_resident(slots.at(1)));
+    }
+
+    #[test]
+    fn the_first_page_of_a_pinned_slot_stays() {
+        let mut slots = Slots::reserve(2 * huge_page()).expect("address space");
+        assert!(slots.fill());
+        slots.pin().expect("a pipe");
+        slots.pin().expect("nothing to do");
+        slots.give_back(base_page());
+        assert_eq!(slots.held_bytes(), base_page());
+        assert!(is_resident(slots.at(0)) && !is_resident(slots.at(0).plus(base_page())));
     }
 }

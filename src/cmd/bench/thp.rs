@@ -31,7 +31,8 @@ pub struct Args {
         default_value = "always,defer,madvise,never"
     )]
     policies: Vec<Policy>,
-    /// Free memory, with commas: in small pieces, as after weeks of work, or as it is on this machine
+    /// Free memory, with commas: in small pieces, as after weeks of work; in pieces between pages that the kernel cannot move; or as
+    /// it is on this machine
     #[arg(long, value_enum, value_name = "KINDS", value_delimiter = ',', default_value = "pieces")]
     memory: Vec<Memory>,
     /// Builds at once, with commas
@@ -61,6 +62,8 @@ pub struct Args {
     /// How the process that holds memory is started (act/fragments.rs)
     #[arg(long, value_name = "BYTES", hide = true)]
     hold_fragments: Option<Bytes>,
+    #[arg(long, hide = true, requires = "hold_fragments")]
+    pinned_fragments: bool,
 }
 
 const TRIALS_SCHEMA: &str = "marusa/bench-thp-trials/1";
@@ -69,7 +72,7 @@ const FREE_MIN: Bytes = 2560 << 20;
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     if let Some(leave) = args.hold_fragments {
-        fragments::hold(leave).map_err(|gap| Failure::usage(gap.to_string()))?;
+        fragments::hold(leave, args.pinned_fragments).map_err(|gap| Failure::usage(gap.to_string()))?;
     }
     let jdk = args.jdk.one()?;
     let most_builds = args.builds.iter().copied().max().unwrap_or(1);

@@ -70,6 +70,8 @@ impl Policy {
 pub enum Memory {
     /// In small pieces: hardly a block of the size of a huge page.
     Pieces,
+    /// In small pieces between pages that the kernel cannot move, so that it cannot make such a block.
+    Pinned,
     /// As it is on this machine.
     AsIs,
 }
@@ -86,6 +88,7 @@ impl trials::Arm for Arm {
     fn name(&self) -> String {
         let memory = match self.memory {
             Memory::Pieces => "",
+            Memory::Pinned => ", pinned",
             Memory::AsIs => ", memory as it is",
         };
         format!("{}, {} at once{memory}", self.policy.name(), self.builds)

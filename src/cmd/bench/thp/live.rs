@@ -42,7 +42,7 @@ pub struct Live<'a> {
     pub state: PathBuf,
     pub settings: &'a Settings,
     /// From one trial to the next.
-    pub fragments: Option<Fragments>,
+    pub fragments: Option<(Memory, Fragments)>,
 }
 
 impl Live<'_> {
@@ -98,18 +98,18 @@ impl Live<'_> {
         trial
     }
 
-    /// Made anew where it was lost.
+    /// Made anew where it was lost, or is of another kind.
     fn memory(&mut self, memory: Memory) -> Known<()> {
-        let is_there = self.fragments.as_mut().is_some_and(Fragments::are_there);
-        match memory {
-            Memory::AsIs => self.fragments = None,
-            Memory::Pieces if is_there => {}
-            Memory::Pieces => {
-                self.fragments = None;
-                self.fragments = Some(Fragments::make(self.settings.free_bytes)?);
+        let is_there = |(kind, fragments): &mut (Memory, Fragments)| *kind == memory && fragments.are_there();
+        if !self.fragments.as_mut().is_some_and(is_there) {
+            // What is held goes back before more is taken.
+            self.fragments = None;
+            if memory != Memory::AsIs {
+                let made = Fragments::make(self.settings.free_bytes, memory == Memory::Pinned)?;
+                self.fragments = Some((memory, made));
             }
         }
-        self.fragments.iter().for_each(Fragments::settle);
+        self.fragments.iter().for_each(|(_, fragments)| fragments.settle());
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Live<'_> {
         let mut trace = Trace::begin(&wanted, &daemons, huge_page(), &mut trial.gaps);
         let (host, busy) = (HostLook::take(None, &daemons), Busy::now());
         let figures = &mut trial.figures;
-        figures.fragments = self.fragments.as_ref().map(|fragments| fragments.made);
+        figures.fragments = self.fragments.as_ref().map(|(_, fragments)| fragments.made);
         figures.free = FreeMemory::now();
         let bystander = Bystander::start();
         let started = Instant::now();
@@ -145,7 +145,7 @@ impl Live<'_> {
             Err(gap) => trial.gaps.push(gap),
         }
         done.count_into(trial);
-        if self.fragments.as_mut().is_some_and(|fragments| !fragments.are_there()) {
+        if self.fragments.as_mut().is_some_and(|(_, fragments)| !fragments.are_there()) {
             trial.discount("memory became short, and what was held was given back");
         }
     }
