@@ -186,7 +186,7 @@ pub fn too_many() -> io::Error {
 
 /// /proc/sys/kernel/perf_event_paranoid.
 pub fn paranoid() -> Option<i32> {
-    super::host::text("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
+    super::host::number("/proc/sys/kernel/perf_event_paranoid")
 }
 
 #[cfg(test)]

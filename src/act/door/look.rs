@@ -222,6 +222,11 @@ pub fn see(machine: &dyn Machine, change: &Change) -> io::Result<Seen> {
     }
 }
 
+/// The same, where a run cannot go on without it.
+pub fn seen(machine: &dyn Machine, change: &Change) -> Result<Seen, DoorError> {
+    see(machine, change).map_err(|error| denied(change.place(), &error))
+}
+
 /// In part: a file that is not swapped to, as a crash leaves it while it is filled or after the swap was ended.
 fn see_swap(machine: &dyn Machine, file: &str) -> io::Result<Seen> {
     Ok(match machine.lies(file)? {

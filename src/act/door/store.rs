@@ -258,10 +258,7 @@ pub enum State {
 
 impl Kept {
     pub fn begin(&self) -> Option<&Begin> {
-        match &self.parsed.records.first()?.entry {
-            Entry::Begin(begin) => Some(begin),
-            _ => None,
-        }
+        journal::begin(&self.parsed.records)
     }
 
     /// Why it cannot be read whole.

@@ -12,13 +12,14 @@ mod resolve;
 mod rights;
 
 use super::maps::Mapping;
+use super::place::{by_descriptor, facts_of};
 use super::process::Process;
 use mounts::{Checked, Mounts};
 pub(super) use mounts::{REFUSED, mount_id};
 pub use rights::with_rights_of;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -66,7 +67,7 @@ impl Root {
 
     /// The names in the directory at `path`.
     pub fn directory(&self, path: &str) -> io::Result<std::fs::ReadDir> {
-        self.found(path, |found| std::fs::read_dir(format!("/proc/self/fd/{}", found.as_raw_fd())))
+        self.found(path, |found| std::fs::read_dir(by_descriptor(found)))
     }
 
     fn found<T>(&self, path: &str, open: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
@@ -110,8 +111,7 @@ struct Permitted<'a> {
 impl Checked for Permitted<'_> {
     fn check(&self, found: &OwnedFd) -> io::Result<()> {
         self.mounts.check(found)?;
-        let facts = resolve::facts(found)?;
-        match rights::permits(&facts, self.ids) {
+        match rights::permits(&facts_of(found)?, self.ids) {
             true => Ok(()),
             false => Err(io::Error::from_raw_os_error(libc::EACCES)),
         }
@@ -154,12 +154,11 @@ pub fn start(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
 
 /// Opens what a reference refers to, if that is a regular file. The reference pins it, so nothing can take its place.
 pub(super) fn regular(found: &OwnedFd) -> io::Result<File> {
-    if resolve::kind(found)? != libc::S_IFREG {
+    if facts_of(found)?.kind() != libc::S_IFREG {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
-    File::options().read(true).custom_flags(flags).open(path)
+    File::options().read(true).custom_flags(flags).open(by_descriptor(found))
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@
 
 use super::mounts::Checked;
 use crate::base::limits::{FOREIGN_LINKS_MAX, FOREIGN_PATH_BYTES_MAX, FOREIGN_PATH_DEPTH_MAX};
+use crate::os::place::{facts_of, open_at, read_link};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 
 /// How often a lookup is repeated that something renamed in the meantime made unsafe (openat2(2), EAGAIN).
 const TRIES: usize = 16;
@@ -98,15 +100,15 @@ impl Walk<'_> {
             _ => {}
         }
         let here = self.down.last().map_or(self.root, |(directory, _)| directory);
-        let found = reference(here, name)?;
+        let found = OwnedFd::from(open_at(here, name, libc::O_PATH, 0)?);
         mounts.check(&found)?;
-        let kind = kind(&found)?;
+        let kind = facts_of(&found)?.kind();
         if kind == libc::S_IFLNK {
             self.links += 1;
             if self.links > FOREIGN_LINKS_MAX {
                 return error(libc::ELOOP);
             }
-            return self.add(&link(&found)?);
+            return self.add(read_link(&found)?.as_os_str().as_bytes());
         }
         if self.down.len() == FOREIGN_PATH_DEPTH_MAX {
             return error(libc::ENAMETOOLONG);
@@ -114,26 +116,4 @@ impl Walk<'_> {
         self.down.push((found, kind == libc::S_IFDIR));
         Ok(())
     }
-}
-
-/// What one name stands for, a link itself included.
-fn reference(directory: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?)
-}
-
-/// The text of a symbolic link.
-fn link(reference: &OwnedFd) -> io::Result<Vec<u8>> {
-    let text = rustix::fs::readlinkat(reference, c"", Vec::with_capacity(FOREIGN_PATH_BYTES_MAX))?;
-    Ok(text.into_bytes())
-}
-
-/// The type of a file: S_IFREG, S_IFDIR, S_IFLNK, ...
-pub fn kind(reference: &OwnedFd) -> io::Result<libc::mode_t> {
-    Ok(facts(reference)?.st_mode & libc::S_IFMT)
-}
-
-/// Owner, group and mode.
-pub fn facts(reference: &OwnedFd) -> io::Result<rustix::fs::Stat> {
-    Ok(rustix::fs::fstat(reference)?)
 }

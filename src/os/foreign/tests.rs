@@ -4,6 +4,7 @@ use rustix::process::{Gid, getgroups};
 use rustix::thread::set_thread_groups;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
