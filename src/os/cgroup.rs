@@ -76,6 +76,15 @@ pub fn parse(text: &str) -> Cgroup {
     best.cloned().unwrap_or_else(|| Cgroup { path: "/".to_string(), ..Cgroup::default() })
 }
 
+/// The path of a process's group in the hierarchy of a controller, by its /proc/PID/cgroup; "": in that of version 2.
+pub(super) fn path_in<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let names = fields.next()?;
+        names.split(',').any(|name| name == controller).then(|| fields.next())?
+    })
+}
+
 /// The directories of a controller for one line of /proc/PID/cgroup: the group and all above it, where they usually are.
 pub(super) fn directories(line: &str, controller: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':').skip(1);

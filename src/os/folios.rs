@@ -30,7 +30,7 @@ const ALONE_BYTES: Bytes = 320 << 20;
 const PIECE_BYTES: Bytes = 32 << 20;
 /// What would help where folios are not known.
 fn hint() -> String {
-    let help = rights::hint(&[Capability::SysAdmin], "run as root");
+    let help = rights::hint(&[Capability::SYS_ADMIN], "run as root");
     format!(
         "which folio a page is of is visible only with CAP_SYS_ADMIN: {help}; pages count as mapped, 4 KiB each"
     )

@@ -5,6 +5,7 @@
 //! /proc/PID/cgroup, which is relative to our own cgroup namespace, and from where the hierarchy is mounted for us, which may be
 //! a part of it (/proc/self/mountinfo, field "root"): a container that has the host's namespace sees its own group that way.
 
+use super::cgroup::path_in;
 use super::hierarchy;
 use super::host::text;
 use super::mounted::Mounted;
@@ -101,14 +102,7 @@ impl Place {
 
 /// `None`: this kernel has no controller for memory. Where version 1 has it, version 2 has not.
 pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Place>> {
-    let line = |wanted: &str| {
-        groups.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let names = fields.next()?;
-            names.split(',').any(|name| name == wanted).then(|| fields.next())?
-        })
-    };
-    let (version, path) = match (line("memory"), line("")) {
+    let (version, path) = match (path_in(groups, "memory"), path_in(groups, "")) {
         (Some(path), _) => (1, path),
         (None, Some(path)) => (2, path),
         (None, None) => return Ok(None),

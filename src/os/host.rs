@@ -1,12 +1,13 @@
 //! What the host says of itself: its kernel, its boot time, its setting of transparent huge pages.
 
+use super::foreign;
 use super::thp::chosen;
 use crate::base::Bytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
@@ -16,9 +17,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// A file whole, or its start if it is longer than `bytes_max`.
 pub fn read_start(path: impl AsRef<Path>, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    foreign::start(File::open(path)?, bytes_max)
 }
 
 /// As `read_start`, as text.

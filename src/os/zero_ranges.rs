@@ -11,6 +11,7 @@ use super::machine::base_page;
 use super::maps::{Mapping, find_mapping};
 use super::page_kind::{Backing, PageKind, PageSizes};
 use super::pagemap::PageRun;
+use super::smaps;
 use super::target::OsView;
 use crate::base::{Addr, Bytes, Range};
 use std::collections::BTreeMap;
@@ -150,8 +151,7 @@ impl<'a> Finder<'a> {
 
     fn is_locked(&self, mapping: &Mapping) -> bool {
         let Some(Ok(smaps)) = &self.view.smaps else { return false };
-        let after = smaps.partition_point(|smap| smap.range.end <= mapping.range.start);
-        smaps.get(after).is_some_and(|smap| smap.range.has(mapping.range.start) && smap.has_flag("lo"))
+        smaps::at(smaps, mapping.range.start).is_some_and(|smap| smap.has_flag("lo"))
     }
 }
 

@@ -3,11 +3,12 @@
 
 use super::machine::{Lies, Machine};
 use super::{copy, memory, mount};
+use crate::os::foreign;
 use crate::os::place::{Place, by_descriptor, has_no_unnamed, open_at};
 use rustix::fs::{Access, AtFlags, accessat};
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,9 +68,7 @@ pub fn name(part: &str) -> io::Result<CString> {
 
 impl Machine for Linux {
     fn read(&self, file: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.open(file, libc::O_RDONLY)?.take(bytes_max).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        foreign::start(self.open(file, libc::O_RDONLY)?, bytes_max)
     }
 
     fn may_write(&self, file: &str) -> io::Result<()> {

@@ -43,7 +43,7 @@ pub enum Refusal {
 }
 
 /// What process_madvise(2) asks for.
-const BOTH: [Capability; 2] = [Capability::SysNice, Capability::SysPtrace];
+const BOTH: [Capability; 2] = [Capability::SYS_NICE, Capability::SYS_PTRACE];
 
 impl Refusal {
     fn of(error: &io::Error) -> Refusal {

@@ -14,7 +14,7 @@ mod rights;
 use super::maps::Mapping;
 use super::place::{by_descriptor, facts_of};
 use super::process::Process;
-use mounts::{Checked, Mounts};
+use mounts::Mounts;
 pub(super) use mounts::{REFUSED, mount_id};
 pub use rights::with_rights_of;
 use std::fs::File;
@@ -72,12 +72,20 @@ impl Root {
 
     fn found<T>(&self, path: &str, open: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         let path = self.inside(path);
+        let check = |found: &OwnedFd| self.mounts.check(found);
         match self.ids {
+            // The user's rights cannot be taken: each directory on the way and the file are asked for their mode.
             Some(ids) if rights::cannot_be_taken(ids) => {
-                open(&resolve::by_name(&self.directory, path, &Permitted { ids, mounts: &self.mounts })?)
+                open(&resolve::by_name(&self.directory, path, &|found| {
+                    check(found)?;
+                    match rights::permits(&facts_of(found)?, ids) {
+                        true => Ok(()),
+                        false => Err(io::Error::from_raw_os_error(libc::EACCES)),
+                    }
+                })?)
             }
-            Some(ids) => with_rights_of(ids, || open(&resolve::below(&self.directory, path, &self.mounts)?)),
-            None => open(&resolve::below(&self.directory, path, &self.mounts)?),
+            Some(ids) => with_rights_of(ids, || open(&resolve::below(&self.directory, path, &check)?)),
+            None => open(&resolve::below(&self.directory, path, &check)?),
         }
     }
 
@@ -101,23 +109,6 @@ impl Root {
     }
 }
 
-/// What a user may reach, where that user's rights cannot be taken: each directory on the way and the file are asked for their
-/// mode.
-struct Permitted<'a> {
-    ids: (u32, u32),
-    mounts: &'a Mounts,
-}
-
-impl Checked for Permitted<'_> {
-    fn check(&self, found: &OwnedFd) -> io::Result<()> {
-        self.mounts.check(found)?;
-        match rights::permits(&facts_of(found)?, self.ids) {
-            true => Ok(()),
-            false => Err(io::Error::from_raw_os_error(libc::EACCES)),
-        }
-    }
-}
-
 /// The file behind a mapping: by /proc/PID/map_files, which finds deleted files and those outside of the root too but needs
 /// CAP_CHECKPOINT_RESTORE, else by its path. `None`: there is no such regular file.
 pub fn mapped(process: &Process, mapping: &Mapping) -> Option<File> {
@@ -137,12 +128,19 @@ pub fn open_link(process: &Process, name: &str) -> io::Result<File> {
 
 /// A reference to what lies at a path below the root of a process, which opens nothing. Its mounts were checked by the caller.
 pub(super) fn below(root: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
-    resolve::below(root, path, &Mounts::own())
+    let mounts = Mounts::own();
+    resolve::below(root, path, &|found| mounts.check(found))
 }
 
 /// A regular file that the user names, but whose directory or contents may belong to another user: a log.
 pub fn open(path: &Path) -> io::Result<File> {
     regular(&File::options().read(true).custom_flags(libc::O_PATH).open(path)?.into())
+}
+
+/// The list of mounts that a process sees, or its start.
+pub(super) fn mountinfo(process: &Process, bytes_max: u64) -> String {
+    let bytes = process.open_file("mountinfo").and_then(|file| start(file, bytes_max));
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
 /// The file whole, or its start if it is longer than `bytes_max`, also where it grows while it is read.

@@ -41,11 +41,6 @@ pub const REFUSED: [&str; 17] = [
     "tracefs",
 ];
 
-/// Says whether what was found lies where files may be opened.
-pub trait Checked {
-    fn check(&self, found: &OwnedFd) -> io::Result<()>;
-}
-
 /// The mounts of a process and our own, read when the first is asked for.
 pub struct Mounts {
     text: String,
@@ -54,12 +49,7 @@ pub struct Mounts {
 
 impl Mounts {
     pub fn of(process: &Process) -> Mounts {
-        let text =
-            process.open_file("mountinfo").and_then(|file| super::start(file, FOREIGN_MOUNTS_BYTES_MAX));
-        Mounts {
-            text: String::from_utf8_lossy(&text.unwrap_or_default()).into_owned(),
-            known: OnceLock::new(),
-        }
+        Mounts { text: super::mountinfo(process, FOREIGN_MOUNTS_BYTES_MAX), known: OnceLock::new() }
     }
 
     pub fn own() -> Mounts {
@@ -85,10 +75,9 @@ impl Mounts {
     pub fn is_on(&self, file: &File, device: &str) -> bool {
         self.mount(file.as_fd()).is_some_and(|mount| mount.kind == "overlay" || mount.device == device)
     }
-}
 
-impl Checked for Mounts {
-    fn check(&self, found: &OwnedFd) -> io::Result<()> {
+    /// Whether what was found lies where files may be opened.
+    pub fn check(&self, found: &OwnedFd) -> io::Result<()> {
         let refused = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why.to_string()));
         match self.mount(found.as_fd()) {
             Some(mount) => match refusal(mount, own_uid()) {

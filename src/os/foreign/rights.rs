@@ -17,7 +17,7 @@ pub fn with_rights_of<T>(ids: (u32, u32), call: impl FnOnce() -> io::Result<T>) 
 /// Whether we are root, but without the rights to become another user, as in a container with few capabilities.
 pub(super) fn cannot_be_taken(ids: (u32, u32)) -> bool {
     let own = own_ids();
-    own.0 == 0 && own != ids && !host_rights::has(&[Capability::Setgid, Capability::Setuid])
+    own.0 == 0 && own != ids && !host_rights::has(&[Capability::SETGID, Capability::SETUID])
 }
 
 fn own_ids() -> (u32, u32) {

@@ -72,7 +72,7 @@ pub fn refused(path: &Path, error: &io::Error) -> Gap {
         ),
         Some(libc::EACCES | libc::EPERM) => {
             let advice = "run marusa as root, on the host or in a container with --privileged";
-            gap(Why::Denied, &rights::hint(&[Capability::SysAdmin, Capability::DacOverride], advice))
+            gap(Why::Denied, &rights::hint(&[Capability::SYS_ADMIN, Capability::DAC_OVERRIDE], advice))
         }
         Some(libc::EROFS) => gap(
             Why::Denied,
