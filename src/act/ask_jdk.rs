@@ -3,21 +3,13 @@
 //!
 //! Options of the environment are left out: they are our shell's, not those of the service that the plan is for.
 
-use super::{signals, trial};
+use super::{launched, signals};
 use crate::base::limits::{FLAGS_TEXT_BYTES_MAX, FLAGS_TEXT_SECONDS_MAX, RELEASE_BYTES_MAX};
 use crate::os::foreign;
-use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
-
-pub(super) const OF_THE_SHELL: [&str; 4] =
-    ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS"];
-
-/// Interval between checks for its end, and for a pending signal to end where those are blocked (act/signals.rs).
-const LOOK: Duration = Duration::from_millis(5);
+use std::process::Stdio;
+use std::time::Duration;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
@@ -62,71 +54,20 @@ pub fn release(home: &Path) -> Option<String> {
 /// Runs it. A JVM that hangs is ended with all that it started, and so is one that runs when a signal tells us to end.
 pub fn flags(home: &Path, options: &[String]) -> Result<Answer, AskError> {
     let java = home.join("bin/java");
-    let mut command = Command::new(&java);
+    let mut command = launched::java(&java);
     // A heap that does not fit can end it with a report, which would lie in our user's directory. His own option comes later and
     // wins.
     command.arg("-XX:ErrorFile=/dev/null").args(options).args(["-XX:+PrintFlagsFinal", "-version"]);
-    for name in OF_THE_SHELL {
-        command.env_remove(name);
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    trial::ends_with_us(&mut command);
-    let mut child = command.spawn().map_err(|error| AskError::NotRun { java: java.clone(), error })?;
-    let (out, err) = (drained(child.stdout.take()), drained(child.stderr.take()));
-    let end = Instant::now() + Duration::from_secs(FLAGS_TEXT_SECONDS_MAX);
-    let goes_on = || Instant::now() < end && !signals::pending();
-    let texts = text_of(&out, goes_on).zip(text_of(&err, goes_on));
-    let status = match &texts {
-        Some(_) => status_of(&mut child, goes_on),
-        None => Ok(None),
-    };
-    let status = status.map_err(|error| AskError::NotRun { java: java.clone(), error })?;
-    let Some(((flags, said), status)) = texts.zip(status) else {
-        trial::end(&mut child);
-        return Err(match signals::pending() {
-            true => AskError::Interrupted { java },
-            false => AskError::TooSlow { java },
-        });
-    };
-    if status.success() && !flags.is_empty() {
-        return Ok(Answer { flags, version: said });
-    }
-    Err(AskError::Refused { java, said: first_words(&said, &flags) })
-}
-
-/// What was read of a pipe; `None`: it was not to its end while `goes_on`.
-fn text_of(pipe: &mpsc::Receiver<String>, goes_on: impl Fn() -> bool) -> Option<String> {
-    loop {
-        match pipe.recv_timeout(LOOK) {
-            Ok(text) => return Some(text),
-            Err(RecvTimeoutError::Timeout) if goes_on() => {}
-            Err(_) => return None,
+    let limit = Duration::from_secs(FLAGS_TEXT_SECONDS_MAX);
+    match launched::answer(command.stderr(Stdio::piped()), limit, FLAGS_TEXT_BYTES_MAX as u64) {
+        Ok(Some((status, flags, said))) if status.success() && !flags.is_empty() => {
+            Ok(Answer { flags, version: said })
         }
+        Ok(Some((_, flags, said))) => Err(AskError::Refused { java, said: first_words(&said, &flags) }),
+        Ok(None) if signals::pending() => Err(AskError::Interrupted { java }),
+        Ok(None) => Err(AskError::TooSlow { java }),
+        Err(error) => Err(AskError::NotRun { java, error }),
     }
-}
-
-/// `None`: it had not ended while `goes_on`.
-fn status_of(child: &mut Child, goes_on: impl Fn() -> bool) -> io::Result<Option<ExitStatus>> {
-    loop {
-        match child.try_wait()? {
-            None if goes_on() => std::thread::sleep(LOOK),
-            status => return Ok(status),
-        }
-    }
-}
-
-/// What a pipe gives until its end, at most `FLAGS_TEXT_BYTES_MAX`; the rest is thrown away so that the writer does not hang.
-fn drained(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            let _ = pipe.by_ref().take(FLAGS_TEXT_BYTES_MAX as u64).read_to_end(&mut bytes);
-            let _ = io::copy(&mut pipe, &mut io::sink());
-        }
-        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
-    });
-    receiver
 }
 
 /// The lines in which a JVM says why, without what it always says after them.

@@ -57,7 +57,7 @@ enum Protocol {
 /// A JVM takes commands from root and from its own user.
 fn rights_of(uid: u32, gid: u32) -> String {
     let advice = format!("run as root, or as the JVM's user {uid} and group {gid}");
-    rights::hint(&[Capability::DacOverride], &advice)
+    rights::hint(&[Capability::DAC_OVERRIDE], &advice)
 }
 
 /// Why a JVM could not be asked: what was tried, what failed, and what to do.
@@ -121,23 +121,14 @@ impl AttachError {
 
 /// Opens the way to a JVM, starting its listener if it has none.
 pub fn open(process: &Process) -> Result<Attached, AttachError> {
-    let pid = process.pid;
-    let (door, mut receipt) = match Door::find(process)? {
-        (door, true) => {
-            let receipt = Receipt::new(&door, pid);
-            (door, receipt)
-        }
-        (door, false) => {
-            let mut receipt = Receipt::new(&door, pid);
-            let limit = Duration::from_secs(ATTACH_OPEN_SECONDS_MAX);
-            wake::wake(process, &door, &mut receipt, limit)?;
-            (door, receipt)
-        }
-    };
-    let mut attached = Attached { receipt: receipt.clone(), door, protocol: Protocol::One };
+    let (door, is_open) = Door::find(process)?;
+    let mut receipt = Receipt::new(&door, process.pid);
+    if !is_open {
+        wake::wake(process, &door, &mut receipt, Duration::from_secs(ATTACH_OPEN_SECONDS_MAX))?;
+    }
+    let mut attached = Attached { receipt, door, protocol: Protocol::One };
     attached.protocol = attached.negotiate()?;
-    receipt.protocol = attached.protocol.name().to_string();
-    attached.receipt = receipt;
+    attached.receipt.protocol = attached.protocol.name().to_string();
     Ok(attached)
 }
 

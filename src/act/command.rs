@@ -1,67 +1,26 @@
 //! A command of the user's that measures his program: it is run, and the last number that it prints is the figure.
 
-use super::{signals, trial};
+use super::{launched, signals};
 use crate::base::{Gap, Known, Why};
-use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
 /// Most bytes of its output that are kept.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
-/// How often it is looked whether it has ended.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// What it printed last that is a number. It is ended, with all that it started, after `limit`, and when a signal to end arrives.
 pub fn number(command: &str, limit: Duration) -> Known<f64> {
     let gap = |why: Why, hint: String| Gap::new(format!("the command `{command}`"), why).hint(hint);
-    let failed = |error: io::Error| gap(Why::Gone, error.to_string());
-    let mut child = start(command).map_err(failed)?;
-    let output = child.stdout.take();
-    let reading = thread::spawn(move || {
-        let mut text = Vec::new();
-        let read = output.map(|output| output.take(OUTPUT_BYTES_MAX).read_to_end(&mut text));
-        read.transpose().map(|_| String::from_utf8_lossy(&text).into_owned())
-    });
-    let status = wait(&mut child, limit).map_err(failed)?;
-    let Some(status) = status else {
-        if signals::pending() {
-            return Err(gap(Why::Interrupted, "it was ended".to_string()));
+    let mut shell = launched::command(Path::new("/bin/sh"));
+    match launched::answer(shell.args(["-c", command]), limit, OUTPUT_BYTES_MAX) {
+        Err(error) => Err(gap(Why::Gone, error.to_string())),
+        Ok(None) if signals::pending() => Err(gap(Why::Interrupted, "it was ended".to_string())),
+        Ok(None) => {
+            Err(gap(Why::OverLimit, format!("it ran for more than {} s and was ended", limit.as_secs_f64())))
         }
-        return Err(gap(
-            Why::OverLimit,
-            format!("it ran for more than {} s and was ended", limit.as_secs_f64()),
-        ));
-    };
-    let text = reading.join().map_err(|_| gap(Why::Gone, "its output could not be read".into()))?;
-    let text = text.map_err(failed)?;
-    match last_number(&text) {
-        _ if !status.success() => Err(gap(Why::Gone, format!("it failed: {status}"))),
-        Some(number) => Ok(number),
-        None => Err(gap(Why::NotMeasured, "it printed no number on standard output".into())),
-    }
-}
-
-fn start(command: &str) -> io::Result<Child> {
-    let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
-    trial::ends_with_us(&mut shell);
-    shell.spawn()
-}
-
-/// `None`: it was ended, for it took too long.
-fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<std::process::ExitStatus>> {
-    let started = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if started.elapsed() > limit || signals::pending() {
-            trial::end(child);
-            return Ok(None);
-        }
-        thread::sleep(LOOK);
+        Ok(Some((status, ..))) if !status.success() => Err(gap(Why::Gone, format!("it failed: {status}"))),
+        Ok(Some((_, output, _))) => last_number(&output)
+            .ok_or_else(|| gap(Why::NotMeasured, "it printed no number on standard output".to_string())),
     }
 }
 
@@ -90,7 +49,7 @@ mod tests {
     fn a_command_that_fails_or_does_not_end_is_a_gap() {
         assert!(number("echo 4; exit 3", LIMIT).is_err_and(|gap| gap.to_string().contains("exit status: 3")));
         assert!(number("true", LIMIT).is_err_and(|gap| gap.why == Why::NotMeasured));
-        let started = Instant::now();
+        let started = std::time::Instant::now();
         let endless = number("sleep 60 & sleep 60", Duration::from_millis(100));
         assert!(endless.is_err_and(|gap| gap.why == Why::OverLimit));
         assert!(started.elapsed() < Duration::from_secs(30));

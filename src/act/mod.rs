@@ -10,6 +10,7 @@ pub mod file_lock;
 pub mod first_touch;
 pub mod fork_price;
 pub mod fragments;
+mod launched;
 pub mod programs;
 pub mod promote;
 pub mod server;

@@ -5,25 +5,22 @@
 //! it from the thread that lives as long as the experiment. Signals that end us must be blocked (`signals::Blocked`): they are
 //! noticed at the next sample, so that what was changed for the experiment is restored.
 
-use super::ask_jdk::OF_THE_SHELL;
-use super::dialogue::{jvm_below, lines_of};
-use super::{signals, trial};
+use super::dialogue::jvm_below;
+use super::launched::{self, Launched};
+use super::signals;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{getpid, getppid};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
-use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::process::Command;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// How often signals are checked, and the program is watched.
 pub const LOOK: Duration = Duration::from_millis(50);
-/// Maximum bytes of stderr that are quoted in an error.
-const SAID_BYTES_MAX: u64 = 1000;
 
 /// What is started, and how.
 #[derive(Clone, Debug, Default)]
@@ -39,10 +36,7 @@ pub struct Launch {
 
 /// A program that waits.
 pub struct Staged {
-    child: Child,
-    input: ChildStdin,
-    lines: Receiver<String>,
-    errors: File,
+    program: Launched,
     what: String,
 }
 
@@ -72,22 +66,11 @@ pub enum StageError {
 impl Staged {
     pub fn start(what: &str, launch: &Launch) -> Result<Staged, StageError> {
         let failed = |error: io::Error| StageError::NotStarted { what: what.to_string(), error };
-        let errors = tempfile::tempfile().map_err(failed)?;
-        let mut command = Command::new(&launch.program);
-        command.args(&launch.arguments).current_dir(&launch.directory).process_group(0);
-        for name in OF_THE_SHELL {
-            command.env_remove(name);
-        }
+        let mut command = launched::java(&launch.program);
+        command.args(&launch.arguments).current_dir(&launch.directory);
         command.envs(launch.environment.iter().cloned());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(errors.try_clone().map_err(failed)?);
-        ends_with_us(&mut command, launch.group.as_deref()).map_err(failed)?;
-        let mut child = command.spawn().map_err(failed)?;
-        let Some((input, output)) = child.stdin.take().zip(child.stdout.take()) else {
-            trial::end(&mut child);
-            return Err(failed(io::Error::other("it has no pipes")));
-        };
-        Ok(Staged { child, input, lines: lines_of(output), errors, what: what.to_string() })
+        starts_in(&mut command, launch.group.as_deref()).map_err(failed)?;
+        Ok(Staged { program: Launched::start(&mut command).map_err(failed)?, what: what.to_string() })
     }
 
     /// Waits until it is at a stage; `look` is called again and again in the meantime.
@@ -99,7 +82,7 @@ impl Staged {
     ) -> Result<Stage, StageError> {
         let started = Instant::now();
         loop {
-            match self.lines.recv_timeout(LOOK) {
+            match self.program.lines.recv_timeout(LOOK) {
                 Ok(line) => match stage(&line) {
                     Some(stage) if stage.name == wanted => return Ok(stage),
                     // What a JVM says on standard output (a warning of JDK 8) is not a stage.
@@ -124,7 +107,7 @@ impl Staged {
 
     /// Lets it go on.
     pub fn go_on(&mut self) -> Result<(), StageError> {
-        writeln!(self.input).and_then(|()| self.input.flush()).map_err(|_| self.ended())
+        self.program.say("").map_err(|_| self.ended())
     }
 
     /// The JVM: the program itself, or below it where a wrapper starts it.
@@ -134,19 +117,18 @@ impl Staged {
 
     /// The pid of the program itself, which may be a wrapper.
     pub fn pid(&self) -> i32 {
-        self.child.id() as i32
+        self.program.pid()
     }
 
     /// For a program that ends by itself: the lines that it printed, and whether it did end. It is ended after `limit`.
-    pub fn rest(mut self, limit: Duration) -> (Vec<String>, bool) {
+    pub fn rest(self, limit: Duration) -> (Vec<String>, bool) {
         let started = Instant::now();
         let mut lines = Vec::new();
         loop {
-            match self.lines.recv_timeout(LOOK) {
+            match self.program.lines.recv_timeout(LOOK) {
                 Ok(line) => lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => return (lines, true),
                 Err(RecvTimeoutError::Timeout) if started.elapsed() > limit || signals::pending() => {
-                    trial::end(&mut self.child);
                     return (lines, false);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -155,30 +137,11 @@ impl Staged {
     }
 
     fn ended(&mut self) -> StageError {
-        // Standard output closes a moment before the status is there.
-        let status = (0..100).find_map(|_| match self.child.try_wait() {
-            Ok(Some(status)) => Some(status.to_string()),
-            _ => {
-                std::thread::sleep(Duration::from_millis(5));
-                None
-            }
-        });
-        let status = status.unwrap_or_else(|| "it closed its output".to_string());
-        StageError::Ended { what: self.what.clone(), status, said: said(&mut self.errors) }
+        let status = self.program.status();
+        let said = self.program.complaints().replace('\n', "; ");
+        let said = if said.is_empty() { said } else { format!(": {said}") };
+        StageError::Ended { what: self.what.clone(), status, said }
     }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        trial::end(&mut self.child);
-    }
-}
-
-fn said(errors: &mut File) -> String {
-    let mut bytes = Vec::new();
-    let read = errors.rewind().and_then(|()| errors.take(SAID_BYTES_MAX).read_to_end(&mut bytes));
-    let text = String::from_utf8_lossy(&bytes).trim().replace('\n', "; ");
-    if read.is_err() || text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
 /// "STAGE name key=number ..."
@@ -192,11 +155,10 @@ fn stage(line: &str) -> Option<Stage> {
     Some(Stage { name, figures: words.filter_map(figure).collect() })
 }
 
-/// It is killed when we are gone, gets our signals only by name, and is in its group before it takes any memory.
-fn ends_with_us(command: &mut Command, group: Option<&str>) -> io::Result<()> {
+/// It does not start when we are gone, and is in its group before it takes any memory.
+fn starts_in(command: &mut Command, group: Option<&str>) -> io::Result<()> {
     let members = group.map(|directory| CString::new(format!("{directory}/cgroup.procs"))).transpose()?;
     let us = getpid();
-    trial::ends_with_us(command);
     let enter = move || {
         if getppid() != Some(us) {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));

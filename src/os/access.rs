@@ -2,46 +2,24 @@
 //! from what every user may read: "run as root" does not help root.
 
 use super::process::Process;
-use super::{host, rights, users};
+use super::rights::{self, Capability, Own};
+use super::users;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-const CAP_SYS_PTRACE: u64 = 1 << 19;
-
-/// The fields of /proc/PID/status that the kernel's check reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Rights {
-    uid: Option<u32>,
-    effective: u64,
-    permitted: u64,
-}
-
-impl Rights {
-    fn parse(status: &str) -> Rights {
-        let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-        let set = |key: &str| value(key).and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
-        Rights {
-            uid: value("Uid").and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok()),
-            effective: set("CapEff").unwrap_or(0),
-            permitted: set("CapPrm").unwrap_or(0),
-        }
-    }
-}
-
 /// What stands in the way, and what would help.
 pub fn refused(process: &Process) -> String {
-    let own = Rights::parse(&host::text("/proc/self/status").unwrap_or_default());
-    let target = Rights::parse(&process.text("status").unwrap_or_default());
-    why(own, target, rights::is_nested())
+    why(&rights::own(), &Own::parse(&process.text("status").unwrap_or_default()))
 }
 
-fn why(own: Rights, target: Rights, is_nested: bool) -> String {
+fn why(own: &Own, target: &Own) -> String {
+    const SYS_PTRACE: u64 = Capability::SYS_PTRACE.bits();
     let name = |uid: Option<u32>| uid.map_or("another user".to_string(), users::name);
     match own.uid {
-        _ if own.effective & CAP_SYS_PTRACE != 0 && is_nested => {
+        _ if own.effective & SYS_PTRACE != 0 && own.is_nested => {
             "marusa's rights end at its user namespace, and this process is of another: run marusa outside, on the host".into()
         }
-        _ if own.effective & CAP_SYS_PTRACE != 0 => {
+        _ if own.effective & SYS_PTRACE != 0 => {
             "marusa has CAP_SYS_PTRACE, so it is a security module (SELinux, AppArmor, Landlock) or another user namespace that \
              keeps this process apart: run marusa outside of the sandbox that it is in"
                 .into()
@@ -73,22 +51,22 @@ pub fn is_hidden(pid: i32) -> bool {
 mod tests {
     use super::*;
 
-    fn rights(uid: u32, effective: u64) -> Rights {
-        Rights { uid: Some(uid), effective, permitted: effective }
+    fn rights(uid: u32, effective: u64) -> Own {
+        Own { uid: Some(uid), effective, permitted: effective, ..Own::default() }
     }
 
     #[test]
     fn the_rights_of_a_status() {
         let text = "Name:\tjava\nUid:\t1000\t1001\t1000\t1000\nCapPrm:\t000001ffffffffff\nCapEff:\t0000000000080000\n";
-        let parsed = Rights::parse(text);
-        assert_eq!((parsed.uid, parsed.effective), (Some(1001), CAP_SYS_PTRACE));
-        assert_eq!(Rights::parse(""), Rights::default());
+        let parsed = Own::parse(text);
+        assert_eq!((parsed.uid, parsed.effective), (Some(1001), Capability::SYS_PTRACE.bits()));
+        assert_eq!(Own::parse(""), Own::default());
     }
 
     #[test]
     fn each_refusal_has_its_own_reason() {
         let all = u64::MAX >> 23;
-        let of = |own, target, is_nested| why(own, target, is_nested);
+        let of = |own: Own, target: Own, is_nested| why(&Own { is_nested, ..own }, &target);
         assert!(of(rights(0, all), rights(0, all), false).contains("Landlock"));
         assert!(of(rights(0, all), rights(0, all), true).contains("user namespace"));
         assert!(of(rights(0, 0), rights(0, all), false).contains("--cap-add=SYS_PTRACE"));

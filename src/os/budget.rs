@@ -17,11 +17,11 @@
 use super::machine::base_page;
 use super::signal_set::SignalSet;
 use crate::base::limits::{TARGET_ALONE, TargetLimits};
-use crate::base::{Bytes, Gap, Why};
+use crate::base::{Bytes, Gap, Known, Why};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -98,6 +98,38 @@ pub fn within<T>(limits: TargetLimits, read: impl FnOnce() -> T) -> T {
 pub fn inherit<T>(read: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let budget = current();
     move || with(budget, read)
+}
+
+/// Does each of `count` pieces of work once and gives the results in their order. A second thread helps where that `is_large`; it
+/// has `failed` if it panics.
+pub fn divided<T: Send, W: FnMut(usize) -> Known<T>>(
+    count: usize,
+    is_large: bool,
+    failed: Gap,
+    worker: impl Fn() -> W + Sync,
+) -> Known<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let (mut piece, mut done) = (worker(), Vec::new());
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return Ok(done);
+            }
+            done.push((index, piece(index)?));
+        }
+    };
+    let done: Known<Vec<(usize, T)>> = std::thread::scope(|scope| {
+        let helper = is_large.then(|| scope.spawn(inherit(work)));
+        let mut done = work()?;
+        if let Some(helper) = helper {
+            done.extend(helper.join().map_err(|_| failed)??);
+        }
+        Ok(done)
+    });
+    let mut done = done?;
+    done.sort_unstable_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
 /// Fails when the target has used up its time or its memory, or when a signal to end is pending. For loops of many small

@@ -4,11 +4,12 @@
 //! getrlimit(2), RLIMIT_NOFILE and RLIMIT_NPROC; Documentation/admin-guide/cgroup-v1/pids.rst and cgroup-v2.rst, "PID";
 //! kernel/fork.c, `copy_process`: a thread is refused where any of them is reached.
 
-use super::host::text;
+use super::cgroup::directories;
+use super::host::{field, number, text};
 use super::process::{Process, gap};
 use crate::base::limits::OPEN_FILES_MAX;
 use crate::base::{Gap, Known, Why};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// One limit, and how much of it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +56,7 @@ fn limit(process: &Process, name: &str) -> Known<u64> {
 
 /// "Max open files            20000                20000                files".
 fn parse(text: &str, name: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-    match rest.split_ascii_whitespace().next()? {
+    match field(text, name)?.split_ascii_whitespace().next()? {
         "unlimited" => Some(u64::MAX),
         number => number.parse().ok(),
     }
@@ -65,31 +65,23 @@ fn parse(text: &str, name: &str) -> Option<u64> {
 /// The pids controller of the process's group and of those above it.
 fn groups(process: &Process) -> Vec<Ceiling> {
     let text = process.text("cgroup").unwrap_or_default();
-    text.lines().flat_map(directories).filter_map(|directory| in_directory(&directory)).collect()
-}
-
-fn directories(line: &str) -> Vec<PathBuf> {
-    let mut fields = line.splitn(3, ':').skip(1);
-    let (names, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
-    let root = match names {
-        "" => PathBuf::from("/sys/fs/cgroup"),
-        names if names.split(',').any(|name| name == "pids") => Path::new("/sys/fs/cgroup").join(names),
-        _ => return Vec::new(),
-    };
-    let Some(path) = path.strip_prefix('/') else { return Vec::new() };
-    Path::new(path).ancestors().map(|below| root.join(below)).collect()
+    let directories = text.lines().flat_map(|line| directories(line, "pids"));
+    directories.filter_map(|directory| in_directory(&directory)).collect()
 }
 
 fn in_directory(directory: &Path) -> Option<Ceiling> {
-    let number = |name: &str| text(directory.join(name)).ok()?.trim().parse::<u64>().ok();
-    let limit = number("pids.max")?;
+    let limit = number(directory.join("pids.max"))?;
     let source = directory.join("pids.max").to_string_lossy().into_owned();
-    Some(Ceiling { what: "threads of the cgroup", used: number("pids.current")?, limit, source })
+    Some(Ceiling {
+        what: "threads of the cgroup",
+        used: number(directory.join("pids.current"))?,
+        limit,
+        source,
+    })
 }
 
 /// Threads of the whole host against the smaller of both of its limits.
 fn host() -> Option<Ceiling> {
-    let number = |path: &str| text(path).ok()?.trim().parse::<u64>().ok();
     let limits = ["/proc/sys/kernel/threads-max", "/proc/sys/kernel/pid_max"];
     let (source, limit) =
         limits.iter().filter_map(|path| Some((*path, number(path)?))).min_by_key(|(_, limit)| *limit)?;
@@ -105,6 +97,7 @@ fn all_threads(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     #[test]
     fn the_files_of_the_kernel() {
@@ -117,8 +110,8 @@ mod tests {
         );
         assert_eq!(parse(text, "Max sorrow"), None);
         assert_eq!(all_threads("1.02 0.70 0.50 2/345 6789\n"), Some(345));
-        assert_eq!(directories("8:pids:/a/b")[1], Path::new("/sys/fs/cgroup/pids/a"));
-        assert_eq!(directories("4:memory:/a"), [] as [PathBuf; 0]);
+        assert_eq!(directories("8:pids:/a/b", "pids")[1], Path::new("/sys/fs/cgroup/pids/a"));
+        assert_eq!(directories("4:memory:/a", "pids"), [] as [PathBuf; 0]);
         let ceiling = Ceiling { what: "x", used: 3, limit: 0, source: String::new() };
         assert_eq!((ceiling.percent(), Ceiling { limit: 4, ..ceiling }.percent()), (100.0, 75.0));
     }

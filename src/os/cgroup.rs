@@ -6,6 +6,8 @@
 //! Amazon ECS (`/ecs/TASK/ID`; amazon-ecs-agent `agent/taskresource/cgroup`), Talos (`/podruntime/kubelet`, `/system/apid`; talos
 //! `pkg/machinery/constants`). An id in any other form is not taken: desktops name scopes by UUIDs, too.
 
+use std::path::{Path, PathBuf};
+
 /// Where a process stands in the tree of cgroups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroup {
@@ -72,6 +74,28 @@ pub fn parse(text: &str) -> Cgroup {
     let best = groups.iter().find(|group| group.container.is_some());
     let best = best.or_else(|| groups.iter().find(|group| group.unit.is_some())).or(groups.first());
     best.cloned().unwrap_or_else(|| Cgroup { path: "/".to_string(), ..Cgroup::default() })
+}
+
+/// The path of a process's group in the hierarchy of a controller, by its /proc/PID/cgroup; "": in that of version 2.
+pub(super) fn path_in<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let names = fields.next()?;
+        names.split(',').any(|name| name == controller).then(|| fields.next())?
+    })
+}
+
+/// The directories of a controller for one line of /proc/PID/cgroup: the group and all above it, where they usually are.
+pub(super) fn directories(line: &str, controller: &str) -> Vec<PathBuf> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (names, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
+    let Some(path) = path.strip_prefix('/') else { return Vec::new() };
+    let root = match names {
+        "" => PathBuf::from("/sys/fs/cgroup"),
+        names if names.split(',').any(|name| name == controller) => Path::new("/sys/fs/cgroup").join(names),
+        _ => return Vec::new(),
+    };
+    Path::new(path).ancestors().map(|below| root.join(below)).collect()
 }
 
 /// The innermost container of a path.

@@ -127,7 +127,7 @@ fn pmus(directory: &Path) -> Vec<Pmu> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut pmus: Vec<Pmu> = entries
         .filter_map(|entry| {
-            let kind = host::text(entry.path().join("type")).ok()?.trim().parse().ok()?;
+            let kind = host::number(entry.path().join("type"))?;
             Some(Pmu { name: entry.file_name().to_str()?.to_string(), kind })
         })
         .collect();

@@ -3,8 +3,9 @@
 //! `cpu.stat`: Documentation/scheduler/sched-bwc.rst, "Statistics" (version 1, nanoseconds) and admin-guide/cgroup-v2.rst, "CPU
 //! Interface Files" (version 2, microseconds). Throttled time is summed over CPUs, so it may grow faster than the clock.
 
-use super::cpus::{directories, quota_in};
-use super::host::text;
+use super::cgroup::directories;
+use super::cpus::quota_in;
+use super::host::{field, number, text};
 use super::process::{Process, gap};
 use crate::base::Known;
 use std::path::Path;
@@ -40,15 +41,16 @@ impl CpuStat {
 /// The group that stopped it longest, of all with a quota from the process's to the root; `None`: no quota.
 pub fn of(process: &Process) -> Known<Option<CpuStat>> {
     let groups = process.text("cgroup").map_err(|error| gap("/proc/PID/cgroup", &error))?;
-    let limited = groups.lines().flat_map(directories).filter(|directory| quota_in(directory).is_some());
+    let directories = groups.lines().flat_map(|line| directories(line, "cpu"));
+    let limited = directories.filter(|directory| quota_in(directory).is_some());
     Ok(limited.filter_map(|directory| read(&directory)).max_by_key(|stat| stat.throttled_us))
 }
 
 /// `cpu.shares` of the process's own group, where version 1 has it (1024: as set at birth).
 pub fn shares(process: &Process) -> Option<u64> {
     let groups = process.text("cgroup").ok()?;
-    let own = groups.lines().filter_map(|line| directories(line).into_iter().next());
-    own.filter_map(|directory| text(directory.join("cpu.shares")).ok()?.trim().parse().ok()).next()
+    let own = groups.lines().filter_map(|line| directories(line, "cpu").into_iter().next());
+    own.filter_map(|directory| number(directory.join("cpu.shares"))).next()
 }
 
 fn read(directory: &Path) -> Option<CpuStat> {
@@ -57,15 +59,12 @@ fn read(directory: &Path) -> Option<CpuStat> {
 }
 
 fn parse(text: &str, path: &str) -> Option<CpuStat> {
-    let number = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
-        line.trim().parse::<u64>().ok()
-    };
-    let throttled_us = number("throttled_usec").or_else(|| Some(number("throttled_time")? / 1000))?;
+    let number = |name: &str| field(text, name)?.parse::<u64>().ok();
+    let throttled_us = number("throttled_usec ").or_else(|| Some(number("throttled_time ")? / 1000))?;
     Some(CpuStat {
         path: path.to_string(),
-        periods: number("nr_periods")?,
-        throttled: number("nr_throttled")?,
+        periods: number("nr_periods ")?,
+        throttled: number("nr_throttled ")?,
         throttled_us,
     })
 }

@@ -4,7 +4,7 @@
 //! Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat"; proc_pid_stat(5).
 
 use super::host::{self, text};
-use super::process::Process;
+use super::process::{Process, stat_fields};
 use crate::base::limits::THREADS_MAX;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -68,12 +68,10 @@ impl ProcessTime {
     }
 
     fn parse(text: &str) -> Option<ProcessTime> {
-        let (start, end) = (text.find('(')?, text.rfind(')')?);
-        let fields: Vec<&str> = text.get(end + 1..)?.split_ascii_whitespace().collect();
-        // Field 3 (state) is fields[0].
+        let (name, fields) = stat_fields(text)?;
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(ProcessTime {
-            name: text.get(start + 1..end)?.to_string(),
+            name: name.to_string(),
             parent: number(4)? as i32,
             cpu_ticks: number(14)?.saturating_add(number(15)?),
             system_ticks: number(15)?,
@@ -83,9 +81,9 @@ impl ProcessTime {
 
     /// Ticks of a process and of the children that it waited for, and theirs.
     pub fn parse_with_children(text: &str) -> Option<u64> {
-        let fields = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace();
-        // Fields 14 to 17; field 3 (state) is the first.
-        let ticks: Vec<u64> = fields.skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+        let (_, fields) = stat_fields(text)?;
+        // utime, stime, cutime and cstime.
+        let ticks: Vec<u64> = fields.iter().skip(11).take(4).map_while(|field| field.parse().ok()).collect();
         (ticks.len() == 4).then(|| ticks.iter().sum())
     }
 

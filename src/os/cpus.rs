@@ -4,10 +4,11 @@
 //! affinity and the quota divided by the period, rounded up. Up to JDK 23 only the innermost group counts; JDK 24 looks at
 //! those above it too (JDK-8322420).
 
-use super::host::text;
+use super::cgroup::directories;
+use super::host::{field, text};
 use super::process::Process;
 use crate::base::{Gap, Known, Why};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cpus {
@@ -31,7 +32,7 @@ pub fn of(process: &Process, above: bool) -> Known<Cpus> {
         .ok_or_else(|| Gap::new("the CPUs of the process", Why::NotInThisKernel).hint("give --cpus"))?;
     let groups = process.text("cgroup").unwrap_or_default();
     let quotas = groups.lines().flat_map(|line| {
-        let directories = directories(line);
+        let directories = directories(line, "cpu");
         let wanted = if above { directories.len() } else { 1 };
         directories
             .into_iter()
@@ -44,21 +45,8 @@ pub fn of(process: &Process, above: bool) -> Known<Cpus> {
 
 /// "Cpus_allowed:\tff,ffffffff": bits in groups of 32.
 fn allowed(status: &str) -> Option<u32> {
-    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:"))?.trim();
+    let mask = field(status, "Cpus_allowed:")?;
     mask.chars().filter(|letter| *letter != ',').map(|digit| Some(digit.to_digit(16)?.count_ones())).sum()
-}
-
-/// The directories of the cpu controller for one line of /proc/PID/cgroup, the innermost first.
-pub(super) fn directories(line: &str) -> Vec<PathBuf> {
-    let mut fields = line.splitn(3, ':').skip(1);
-    let (names, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
-    let Some(path) = path.strip_prefix('/') else { return Vec::new() };
-    let root = match names {
-        "" => PathBuf::from("/sys/fs/cgroup"),
-        names if names.split(',').any(|name| name == "cpu") => Path::new("/sys/fs/cgroup").join(names),
-        _ => return Vec::new(),
-    };
-    Path::new(path).ancestors().map(|below| root.join(below)).collect()
 }
 
 pub(super) fn quota_in(directory: &Path) -> Option<f64> {
@@ -98,6 +86,6 @@ mod tests {
     fn this_process_has_some() {
         let me = Process::open(std::process::id() as i32).expect("myself");
         assert!(of(&me, true).expect("/proc").count() >= 1);
-        assert_eq!(directories("2:cpu,cpuacct:/a")[0], Path::new("/sys/fs/cgroup/cpu,cpuacct/a"));
+        assert_eq!(directories("2:cpu,cpuacct:/a", "cpu")[0], Path::new("/sys/fs/cgroup/cpu,cpuacct/a"));
     }
 }

@@ -8,6 +8,7 @@
 use super::machine::is_aarch64;
 use super::maps::Mapping;
 use super::memory::{Fault, Memory};
+use super::symbols::number;
 use crate::base::{Addr, Range, Why};
 
 const PROGRAM_HEADERS_MAX: u16 = 128;
@@ -43,7 +44,7 @@ impl Made {
         let mut header = [0; 20];
         memory.read(first.range.start, &mut header).ok()?;
         let is_little_elf = header[..4] == *b"\x7fELF" && header[5] == 1;
-        is_little_elf.then(|| Made { is_64_bit: header[4] == 2, machine: u16_at(&header, 18) })
+        is_little_elf.then(|| Made { is_64_bit: header[4] == 2, machine: number(&header, 18, 2) as u16 })
     }
 
     /// Whether programs of the machine whose memory is read are made so.
@@ -76,9 +77,9 @@ impl Image {
         if !is_elf64_little {
             return Err(bad);
         }
-        let table = u64_at(&header, 32);
-        let entry_bytes = u16_at(&header, 54);
-        let entries = u16_at(&header, 56);
+        let table = number(&header, 32, 8);
+        let entry_bytes = number(&header, 54, 2) as u16;
+        let entries = number(&header, 56, 2) as u16;
         if entry_bytes != 56 || entries > PROGRAM_HEADERS_MAX {
             return Err(bad);
         }
@@ -94,16 +95,17 @@ impl Image {
         const PF_W: u32 = 2;
         let headers = || bytes.as_chunks::<56>().0.iter();
         let lowest = headers()
-            .find(|header| u32_at(*header, 0) == PT_LOAD)
-            .map(|header| u64_at(header, 16) & !0xfff)?;
+            .find(|header| number(*header, 0, 4) as u32 == PT_LOAD)
+            .map(|header| number(header, 16, 8) & !0xfff)?;
         let bias = first.range.start.0.wrapping_sub(lowest);
-        let range =
-            |header: &[u8; 56]| Range::sized(Addr(bias.wrapping_add(u64_at(header, 16))), u64_at(header, 40));
+        let range = |header: &[u8; 56]| {
+            Range::sized(Addr(bias.wrapping_add(number(header, 16, 8))), number(header, 40, 8))
+        };
         let mut image =
             Image { path: first.path.clone(), bias, segments: Vec::new(), dynamic: None, notes: Vec::new() };
         for header in headers() {
-            match u32_at(header, 0) {
-                PT_LOAD => image.segments.push((range(header), u32_at(header, 4) & PF_W != 0)),
+            match number(header, 0, 4) as u32 {
+                PT_LOAD => image.segments.push((range(header), number(header, 4, 4) as u32 & PF_W != 0)),
                 PT_DYNAMIC => image.dynamic = Some(range(header)),
                 PT_NOTE => image.notes.push(range(header)),
                 _ => {}
@@ -137,10 +139,10 @@ impl Image {
             }
             let mut rest = &bytes[..];
             while rest.len() >= 12 {
-                let (name_bytes, value_bytes) = (u32_at(rest, 0) as usize, u32_at(rest, 4) as usize);
+                let (name_bytes, value_bytes) = (number(rest, 0, 4) as usize, number(rest, 4, 4) as usize);
                 let value_at = 12 + name_bytes.saturating_add(3) / 4 * 4;
                 let Some(value) = rest.get(value_at..value_at.saturating_add(value_bytes)) else { break };
-                if u32_at(rest, 8) == NT_GNU_BUILD_ID && rest.get(12..16) == Some(b"GNU\0") {
+                if number(rest, 8, 4) as u32 == NT_GNU_BUILD_ID && rest.get(12..16) == Some(b"GNU\0") {
                     return Some(value.iter().map(|byte| format!("{byte:02x}")).collect());
                 }
                 rest = rest.get(value_at + value_bytes.saturating_add(3) / 4 * 4..).unwrap_or(&[]);
@@ -273,16 +275,6 @@ fn system_v_hash(name: &str) -> u32 {
         let high = hash & 0xf000_0000;
         (hash ^ (high >> 24)) & !high
     })
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u32_at(bytes, at) as u64 | (u32_at(bytes, at + 4) as u64) << 32
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The loadable segments of an ELF file on disk: what the loader will map of it, before anything is mapped. Layout: elf(5).
 
 use super::input_file;
+use super::symbols::number;
 use crate::base::Bytes;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -26,9 +27,6 @@ pub fn segments(path: &Path) -> io::Result<Vec<Segment>> {
     let mut file = input_file::open(path)?;
     let mut header = [0; HEADER_BYTES];
     file.read_exact(&mut header)?;
-    let number = |bytes: &[u8], at: usize, length: usize| {
-        bytes[at..at + length].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte))
-    };
     let entries = number(&header, 56, 2) as usize;
     let is_elf =
         header[..6] == [0x7f, b'E', b'L', b'F', 2, 1] && number(&header, 54, 2) as usize == ENTRY_BYTES;

@@ -18,7 +18,7 @@ pub fn process_facts(process: &Process, status: &Status) -> (ProcessFacts, Vec<G
     let executable = executable.unwrap_or_else(|error| {
         gaps.push(
             gap("/proc/PID/exe", &error)
-                .hint(rights::hint(&[Capability::SysPtrace], "run as root or as the JVM's user")),
+                .hint(rights::hint(&[Capability::SYS_PTRACE], "run as root or as the JVM's user")),
         );
         String::new()
     });

@@ -21,7 +21,6 @@ use super::status::Status;
 use crate::base::limits::{CONTIGUITY_BYTES_READ_MAX, FOLIO_BYTES_READ_MAX, SIZE_RUNS_MAX};
 use crate::base::{Addr, Bytes, Covered, Gap, Known, Range, Why};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks of 2 MiB that are looked at where a sample must do: of folios 110 us each, of contiguity alone 13 us.
 const BLOCKS: usize = 128;
@@ -31,7 +30,7 @@ const ALONE_BYTES: Bytes = 320 << 20;
 const PIECE_BYTES: Bytes = 32 << 20;
 /// What would help where folios are not known.
 fn hint() -> String {
-    let help = rights::hint(&[Capability::SysAdmin], "run as root");
+    let help = rights::hint(&[Capability::SYS_ADMIN], "run as root");
     format!(
         "which folio a page is of is visible only with CAP_SYS_ADMIN: {help}; pages count as mapped, 4 KiB each"
     )
@@ -78,8 +77,7 @@ pub fn read_with(
     if let Some(gap) = unplaced(runs) {
         gaps.push(gap);
     }
-    let work = Work { words: &words, flags: flags.as_ref().ok(), classes: &classes };
-    let found = work.done()?;
+    let found = looked_at(&words, flags.as_ref().ok(), &classes)?;
     let mut sizes = PageSizes {
         runs: Vec::new(),
         looks: Vec::new(),
@@ -204,11 +202,11 @@ fn classes(
 
 /// Pages of files that were met at one address need no sample at another: the account counts them at the first, too.
 #[derive(Default)]
-struct Met<'a>(BTreeMap<(&'a str, u64), Covered>);
+pub(super) struct Met<'a>(BTreeMap<(&'a str, u64), Covered>);
 
 impl<'a> Met<'a> {
     /// The parts of a run whose place in the file was not met before.
-    fn first_time(&mut self, mapping: &'a Mapping, range: Range) -> Vec<Range> {
+    pub fn first_time(&mut self, mapping: &'a Mapping, range: Range) -> Vec<Range> {
         let place = |at: Addr| Addr(mapping.offset).plus(at.minus(mapping.range.start.0).0);
         let covered = self.0.entry((&mapping.device, mapping.inode)).or_default();
         let offsets = Range::new(place(range.start), place(range.end));
@@ -243,51 +241,20 @@ fn cut(ranges: &[Range], bytes: Bytes, how: How, effort: Effort) -> Vec<Cell> {
     pieces
 }
 
-/// The looking, by two threads where there is much, each of which takes the next free piece.
-struct Work<'a> {
-    words: &'a Words,
-    flags: Option<&'a FrameFlags>,
-    classes: &'a [Class],
-}
-
-impl Work<'_> {
-    /// By class and cell.
-    fn done(&self) -> Known<Vec<Vec<Seen>>> {
-        let pieces: Vec<(usize, usize)> = (0..)
-            .zip(self.classes)
-            .flat_map(|(class, of)| (0..of.cells.len()).map(move |cell| (class, cell)))
-            .collect();
-        let is_large = self.classes.iter().map(Class::looked_at).sum::<Bytes>() > ALONE_BYTES;
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            while let Some((class, cell)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-                done.push((*class, *cell, self.look(*class, *cell)?));
-            }
-            Ok(done)
-        };
-        let done: Known<Vec<(usize, usize, Seen)>> = std::thread::scope(|scope| {
-            let helper = is_large.then(|| scope.spawn(budget::inherit(work)));
-            let mut done = work()?;
-            if let Some(helper) = helper {
-                let failed = |_| Gap::new("sizes of folios", Why::Torn);
-                done.extend(helper.join().map_err(failed)??);
-            }
-            Ok(done)
-        });
-        let mut done = done?;
-        done.sort_unstable_by_key(|(class, cell, _)| (*class, *cell));
-        let mut found: Vec<Vec<Seen>> = self.classes.iter().map(|_| Vec::new()).collect();
-        done.into_iter().for_each(|(class, _, seen)| found[class].push(seen));
-        Ok(found)
-    }
-
-    fn look(&self, class: usize, cell: usize) -> Known<Seen> {
-        let class = &self.classes[class];
-        let flags = self.flags.filter(|_| matches!(class.how, How::Read | How::Sampled));
-        let ranges = class.cells[cell].chosen().map(|block| &block.ranges[..]).unwrap_or_default();
-        folio_look::look(self.words, flags, ranges, class.backing)
-    }
+/// What the chosen block of each cell shows, by class and cell. Two threads look where it is much.
+fn looked_at(words: &Words, flags: Option<&FrameFlags>, classes: &[Class]) -> Known<Vec<Vec<Seen>>> {
+    let cells: Vec<(&Class, &Cell)> =
+        classes.iter().flat_map(|class| class.cells.iter().map(move |cell| (class, cell))).collect();
+    let is_large = classes.iter().map(Class::looked_at).sum::<Bytes>() > ALONE_BYTES;
+    let look = |index: usize| {
+        let (class, cell) = cells[index];
+        let flags = flags.filter(|_| matches!(class.how, How::Read | How::Sampled));
+        let ranges = cell.chosen().map(|block| &block.ranges[..]).unwrap_or_default();
+        folio_look::look(words, flags, ranges, class.backing)
+    };
+    let failed = Gap::new("sizes of folios", Why::Torn);
+    let mut seen = budget::divided(cells.len(), is_large, failed, || look)?.into_iter();
+    Ok(classes.iter().map(|class| seen.by_ref().take(class.cells.len()).collect()).collect())
 }
 
 impl Class {

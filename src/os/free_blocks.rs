@@ -1,8 +1,9 @@
 //! `/proc/buddyinfo`: how much free memory lies in pieces large enough for a huge page. A lower bound of what is available:
 //! the kernel can move memory to make more, and with lazily initialised memory it has some that is not listed yet.
 
+use super::buddyinfo;
 use super::host::text;
-use super::machine::{base_page, huge_page};
+use super::machine::huge_page;
 use crate::base::{Bytes, Gap, Known, Why};
 
 /// Free bytes in pieces of 2 MiB and more, of all nodes and zones.
@@ -11,20 +12,10 @@ pub fn free_huge_bytes() -> Known<Bytes> {
     parse(&text("/proc/buddyinfo").map_err(|_| missing())?).ok_or_else(missing)
 }
 
-/// "Node 0, zone   Normal   4   1   0 ...": pieces of one page, of two, of four, ...
 fn parse(text: &str) -> Option<Bytes> {
-    let mut sum: Option<Bytes> = None;
-    for line in text.lines() {
-        let counts = line.split_once("zone")?.1.split_whitespace().skip(1);
-        let pieces =
-            counts.enumerate().map(|(order, count)| (base_page() << order.min(40), count.parse::<u64>()));
-        for (bytes, count) in pieces {
-            let count = count.ok()?;
-            let whole = if bytes >= huge_page() { count.saturating_mul(bytes) } else { 0 };
-            sum = Some(sum.unwrap_or(0).saturating_add(whole));
-        }
-    }
-    sum
+    let zones = buddyinfo::parse(text);
+    let sum = zones.iter().fold(0, |sum: u64, zone| sum.saturating_add(zone.pages_of(huge_page())));
+    zones.iter().any(|zone| !zone.blocks.is_empty()).then(|| sum.saturating_mul(huge_page()))
 }
 
 #[cfg(test)]

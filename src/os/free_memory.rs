@@ -3,13 +3,15 @@
 //! `MemAvailable`: Documentation/filesystems/proc.rst. Groups: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
 //! A group's usage counts the page cache too, whose inactive part is undone first, so that part is free as well.
 
-use super::host::text;
+use super::cgroup::directories;
+use super::host::{field, number, text};
+use super::meminfo;
 use crate::base::{Bytes, Gap, Known, Why};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Bytes that this process may still take.
 pub fn available_bytes() -> Known<Bytes> {
-    let host = text("/proc/meminfo").ok().and_then(|text| kilobytes(&text, "MemAvailable:"));
+    let host = text("/proc/meminfo").ok().and_then(|text| meminfo::fields(&text).remove("MemAvailable"));
     let host = host.ok_or_else(|| {
         Gap::new("free memory", Why::NotInThisKernel).hint("/proc/meminfo says nothing of MemAvailable")
     })?;
@@ -19,38 +21,21 @@ pub fn available_bytes() -> Known<Bytes> {
 
 /// What the cgroups of a process leave it, by its /proc/PID/cgroup; `None`: none of them has a limit.
 pub fn left_in_groups(groups: &str) -> Option<Bytes> {
-    groups.lines().flat_map(directories).filter_map(|directory| left_in(&directory)).min()
-}
-
-fn kilobytes(text: &str, key: &str) -> Option<Bytes> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// The directories of the memory controller for one line of /proc/self/cgroup: the group and all above it.
-fn directories(line: &str) -> Vec<PathBuf> {
-    let mut fields = line.splitn(3, ':').skip(1);
-    let (names, path) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
     // "/../other": above the root of our cgroup namespace, so it is none of the directories that we see.
-    let is_outside = path.split('/').any(|name| name == "..");
-    let Some(path) = path.strip_prefix('/').filter(|_| !is_outside) else { return Vec::new() };
-    let root = match names {
-        "" => Path::new("/sys/fs/cgroup"),
-        names if names.split(',').any(|name| name == "memory") => Path::new("/sys/fs/cgroup/memory"),
-        _ => return Vec::new(),
-    };
-    Path::new(path).ancestors().map(|below| root.join(below)).collect()
+    let inside = groups.lines().filter(|line| !line.split('/').any(|name| name == ".."));
+    let directories = inside.flat_map(|line| directories(line, "memory"));
+    directories.filter_map(|directory| left_in(&directory)).min()
 }
 
 /// `None`: the group has no limit, or there are no such files.
 fn left_in(directory: &Path) -> Option<Bytes> {
-    let number = |name: &str| text(directory.join(name)).ok()?.trim().parse::<u64>().ok();
+    let number = |name: &str| number::<u64>(directory.join(name));
     let (limit, usage, cache) = match number("memory.max") {
         Some(limit) => (limit, number("memory.current")?, "inactive_file "),
         None => (number("memory.limit_in_bytes")?, number("memory.usage_in_bytes")?, "total_inactive_file "),
     };
     let stat = text(directory.join("memory.stat")).unwrap_or_default();
-    let cache = stat.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok());
+    let cache = field(&stat, cache).and_then(|bytes| bytes.parse().ok());
     Some(limit.saturating_sub(usage.saturating_sub(cache.unwrap_or(0))))
 }
 
@@ -60,12 +45,13 @@ mod tests {
 
     #[test]
     fn the_groups_of_both_versions_and_all_above_them() {
-        let names =
-            |line| directories(line).iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        let names = |line| {
+            directories(line, "memory").iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
+        };
         assert_eq!(names("0::/a/b"), ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup/"]);
         assert_eq!(names("5:memory:/"), ["/sys/fs/cgroup/memory/"]);
         assert!(names("4:cpu,cpuacct:/x").is_empty() && names("").is_empty());
-        assert!(names("0::/../../tmp/a").is_empty(), "above the root of our namespace");
+        assert_eq!(left_in_groups("0::/../../tmp/a\n"), None, "above the root of our namespace");
     }
 
     #[test]
@@ -86,6 +72,5 @@ mod tests {
     #[test]
     fn this_host_has_some() {
         assert!(available_bytes().expect("/proc is there") > 1 << 20);
-        assert_eq!(kilobytes("MemFree: 1 kB\nMemAvailable:   12 kB\n", "MemAvailable:"), Some(12288));
     }
 }

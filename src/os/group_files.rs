@@ -11,7 +11,7 @@ use super::lent_file::{self, Lender};
 use super::maps::Mapping;
 use super::mounted::Mounted;
 use super::process::{Process, gap};
-use super::{budget, smaps};
+use super::{budget, host, smaps};
 use crate::base::limits::{GROUP_FILES_MAX, GROUP_OPEN_FILES_MAX, GROUP_TMPFS_MAX};
 use crate::base::{Bytes, Gap, Known, Why, counted};
 use std::collections::hash_map::Entry;
@@ -314,7 +314,7 @@ fn fdinfo(process: &Process, number: i32) -> io::Result<(u64, Option<u64>)> {
     let mut bytes = [0; FDINFO_BYTES];
     let length = process.open_file(&format!("fdinfo/{number}"))?.read(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes[..length]);
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
+    let field = |name: &str| host::field(&text, name)?.parse().ok();
     field("mnt_id:").map(|mount| (mount, field("ino:"))).ok_or(io::ErrorKind::NotFound.into())
 }
 

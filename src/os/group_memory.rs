@@ -5,6 +5,7 @@
 //! /proc/PID/cgroup, which is relative to our own cgroup namespace, and from where the hierarchy is mounted for us, which may be
 //! a part of it (/proc/self/mountinfo, field "root"): a container that has the host's namespace sees its own group that way.
 
+use super::cgroup::path_in;
 use super::hierarchy;
 use super::host::text;
 use super::mounted::Mounted;
@@ -32,41 +33,8 @@ pub struct GroupMemory {
     pub swap_limit_bytes: Option<Bytes>,
     /// memory.events: "oom_kill", "max", "high". Of version 1: "oom_kill", and "max" as memory.failcnt counts it.
     pub events: BTreeMap<String, u64>,
-    /// memory.stat: bytes by what they are for (`ROWS`), with what groups below have.
+    /// memory.stat with what groups below have (Documentation/admin-guide/cgroup-v2.rst, "memory.stat"; cgroup-v1/memory.rst, 5.2).
     pub rows: BTreeMap<String, Bytes>,
-}
-
-/// Rows of memory.stat that are bytes and say what fills a cgroup: those of version 2, then the ones that only version 1 has
-/// (Documentation/admin-guide/cgroup-v2.rst, "memory.stat"; cgroup-v1/memory.rst, 5.2). The rest are counters of events, or
-/// the same bytes by the lists of reclaim.
-const ROWS: [&str; 21] = [
-    "anon",
-    "file",
-    "shmem",
-    "kernel",
-    "kernel_stack",
-    "pagetables",
-    "sec_pagetables",
-    "percpu",
-    "sock",
-    "vmalloc",
-    "slab_reclaimable",
-    "slab_unreclaimable",
-    "hugetlb",
-    "zswap",
-    "file_mapped",
-    "file_dirty",
-    "inactive_file",
-    "cache",
-    "rss",
-    "mapped_file",
-    "swap",
-];
-
-/// `prefix`: that of the rows which groups below are part of.
-fn rows(stat: &BTreeMap<String, u64>, prefix: &str) -> BTreeMap<String, Bytes> {
-    let row = |name: &&str| Some((name.to_string(), *stat.get(&format!("{prefix}{name}"))?));
-    ROWS.iter().filter_map(row).collect()
 }
 
 impl GroupMemory {
@@ -134,14 +102,7 @@ impl Place {
 
 /// `None`: this kernel has no controller for memory. Where version 1 has it, version 2 has not.
 pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Place>> {
-    let line = |wanted: &str| {
-        groups.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let names = fields.next()?;
-            names.split(',').any(|name| name == wanted).then(|| fields.next())?
-        })
-    };
-    let (version, path) = match (line("memory"), line("")) {
+    let (version, path) = match (path_in(groups, "memory"), path_in(groups, "")) {
         (Some(path), _) => (1, path),
         (None, Some(path)) => (2, path),
         (None, None) => return Ok(None),
@@ -206,7 +167,7 @@ fn version_2(directory: &str, read: Reads) -> Option<GroupMemory> {
         reclaimable_bytes: stat.get("inactive_file").copied().unwrap_or(0),
         swap_limit_bytes: number("memory.swap.max"),
         events: numbers(&text("memory.events").unwrap_or_default()),
-        rows: rows(&stat, ""),
+        rows: stat,
     })
 }
 
@@ -221,7 +182,8 @@ fn version_1(directory: &str, read: Reads) -> Option<GroupMemory> {
     let mut events: BTreeMap<String, u64> =
         events.into_iter().filter(|(name, _)| name == "oom_kill").collect();
     events.extend(number("memory.failcnt").map(|times| ("max".to_string(), times)));
-    let mut rows = rows(&stat, "total_");
+    let total = |(name, bytes): (&String, &u64)| Some((name.strip_prefix("total_")?.to_string(), *bytes));
+    let mut rows: BTreeMap<String, Bytes> = stat.iter().filter_map(total).collect();
     rows.extend(number("memory.kmem.usage_in_bytes").map(|bytes| ("kernel".to_string(), bytes)));
     Some(GroupMemory {
         path: directory.to_string(),

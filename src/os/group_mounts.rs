@@ -1,6 +1,6 @@
 //! Where the files of a cgroup's processes lie: which mounts hold pages, and which may be asked without waiting for anybody.
 
-use super::foreign::{below, mount_id, start};
+use super::foreign::{below, mount_id, mountinfo};
 use super::lent_file;
 use super::mounted::Mounted;
 use super::process::Process;
@@ -57,8 +57,7 @@ impl Kind {
 
 impl Table {
     pub fn read(process: &Process, shared: Option<SharedMemory>) -> Table {
-        let read = process.open_file("mountinfo").and_then(|file| start(file, FOREIGN_MOUNTS_BYTES_MAX));
-        let text = String::from_utf8_lossy(&read.unwrap_or_default()).into_owned();
+        let text = mountinfo(process, FOREIGN_MOUNTS_BYTES_MAX);
         Table { shared, ..Table::of(text.lines().take(FOREIGN_MOUNTS_MAX).filter_map(Mounted::parse)) }
     }
 

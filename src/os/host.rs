@@ -1,13 +1,15 @@
 //! What the host says of itself: its kernel, its boot time, its setting of transparent huge pages.
 
+use super::foreign;
 use super::thp::chosen;
 use crate::base::Bytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 /// Largest of the small files of /proc and /sys that is read here, in bytes: /proc/stat grows with the CPUs.
@@ -15,14 +17,22 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// A file whole, or its start if it is longer than `bytes_max`.
 pub fn read_start(path: impl AsRef<Path>, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    foreign::start(File::open(path)?, bytes_max)
 }
 
 /// As `read_start`, as text.
 pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&read_start(path, FILE_BYTES_MAX)?).into_owned())
+}
+
+/// The number that is all of a small file.
+pub fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
+    text(path).ok()?.trim().parse().ok()
+}
+
+/// What follows `key` in the first line that begins with it.
+pub fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
 }
 
 /// "6.8.0-45-generic"; empty when it cannot be read.
@@ -32,8 +42,7 @@ pub fn kernel_release() -> String {
 
 /// When a process started, from the clock ticks after boot of its stat file.
 pub fn started(start_ticks: u64) -> Option<SystemTime> {
-    let boot: u64 =
-        text("/proc/stat").ok()?.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    let boot: u64 = field(&text("/proc/stat").ok()?, "btime ")?.parse().ok()?;
     let second = Duration::from_secs(boot.checked_add(start_ticks / ticks_per_second())?);
     SystemTime::UNIX_EPOCH.checked_add(second)
 }

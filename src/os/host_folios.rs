@@ -11,8 +11,8 @@
 //! For shared memory only the allocations since boot are counted (mm/shmem.c, `shmem_alloc_and_add_folio`). Where there was
 //! none, and none was collapsed and split later, there is no folio.
 
-use super::host;
 use super::machine::{base_page, huge_page};
+use super::{host, meminfo, vmstat};
 use crate::base::Bytes;
 use std::collections::BTreeMap;
 
@@ -42,13 +42,12 @@ struct Counts {
 
 impl HostFolios {
     pub fn read() -> HostFolios {
-        let number = |path: String| host::text(path).ok()?.trim().parse().ok();
         let mut sizes = BTreeMap::new();
         for shift in SMALLEST_SHIFT..=huge_page().trailing_zeros() {
             let directory = format!("{DIRECTORY}/hugepages-{}kB/stats", (1_u64 << shift) >> 10);
             let counts = Counts {
-                anon: number(format!("{directory}/nr_anon")),
-                shmem_allocated: number(format!("{directory}/shmem_alloc")),
+                anon: host::number(format!("{directory}/nr_anon")),
+                shmem_allocated: host::number(format!("{directory}/shmem_alloc")),
             };
             if counts != Counts::default() {
                 sizes.insert(1 << shift, counts);
@@ -97,28 +96,16 @@ fn smallest_anon() -> Bytes {
 
 /// What two files say; the sizes come from files of their own.
 pub fn parse(meminfo: &str, vmstat: &str) -> HostFolios {
-    let mut counters = HostFolios::default();
-    for line in meminfo.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let (key, value) = (words.next().unwrap_or(""), words.next().and_then(|value| value.parse().ok()));
-        let bytes = value.and_then(|kilobytes: u64| kilobytes.checked_mul(1024));
-        match key {
-            "AnonHugePages:" => counters.anon_huge_bytes = bytes,
-            "ShmemHugePages:" => counters.shmem_huge_bytes = bytes,
-            _ => {}
-        }
+    let (meminfo, vmstat) = (meminfo::fields(meminfo), vmstat::parse(vmstat));
+    let counter = |name| vmstat.get(name).copied();
+    HostFolios {
+        sizes: BTreeMap::new(),
+        anon_huge_bytes: meminfo.get("AnonHugePages").copied(),
+        shmem_huge_bytes: meminfo.get("ShmemHugePages").copied(),
+        file_allocated: counter("thp_file_alloc"),
+        collapsed: counter("thp_collapse_alloc"),
+        split: counter("thp_split_page"),
     }
-    for line in vmstat.lines() {
-        let Some((key, value)) = line.split_once(' ') else { continue };
-        let value = value.trim().parse().ok();
-        match key {
-            "thp_file_alloc" => counters.file_allocated = value,
-            "thp_collapse_alloc" => counters.collapsed = value,
-            "thp_split_page" => counters.split = value,
-            _ => {}
-        }
-    }
-    counters
 }
 
 #[cfg(test)]

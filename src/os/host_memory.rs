@@ -124,11 +124,11 @@ fn lines_of(path: &Path) -> Vec<(String, String)> {
 }
 
 fn shm() -> Shm {
-    let number = |file: &str| host::text(file).ok()?.trim().parse::<u64>().ok();
     Shm {
-        max_bytes: number("/proc/sys/kernel/shmmax"),
-        all_bytes: number("/proc/sys/kernel/shmall").map(|pages| pages.saturating_mul(base_page())),
-        huge_group: number("/proc/sys/vm/hugetlb_shm_group").and_then(|group| u32::try_from(group).ok()),
+        max_bytes: host::number("/proc/sys/kernel/shmmax"),
+        all_bytes: host::number("/proc/sys/kernel/shmall")
+            .map(|pages: u64| pages.saturating_mul(base_page())),
+        huge_group: host::number("/proc/sys/vm/hugetlb_shm_group"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! admin-guide/cgroup-v2.rst ("HugeTLB") and cgroup-v1/hugetlb.rst. The plain limit counts pages that are touched, the
 //! `rsvd` one the ones that are promised; each cgroup above limits too.
 
+use super::cgroup::path_in;
 use crate::base::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,15 +89,9 @@ pub fn group(cgroup: &str, mounts: &str) -> Option<Group> {
             (is == kind && has).then(|| at.to_string())
         })
     };
-    let path = |wanted: &str| {
-        cgroup.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let names = fields.next()?;
-            let path = names.split(',').any(|name| name == wanted).then(|| fields.next())??;
-            // "/../other": above the root of our cgroup namespace, so it is none of the directories that we see.
-            (!path.split('/').any(|name| name == "..")).then(|| path.to_string())
-        })
-    };
+    // "/../other": above the root of our cgroup namespace, so it is none of the directories that we see.
+    let is_inside = |path: &&str| !path.split('/').any(|name| name == "..");
+    let path = |wanted: &str| Some(path_in(cgroup, wanted).filter(is_inside)?.to_string());
     let first = || Some(Group { mount: mounted("cgroup", "hugetlb")?, path: path("hugetlb")?, version: 1 });
     first().or_else(|| Some(Group { mount: mounted("cgroup2", "")?, path: path("")?, version: 2 }))
 }

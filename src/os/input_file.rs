@@ -43,9 +43,7 @@ pub fn as_text(bytes: Vec<u8>) -> io::Result<String> {
 
 /// The first bytes of a file, at most `bytes_max`.
 pub fn start(path: impl AsRef<Path>, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    foreign::start(open(path)?, bytes_max)
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl FrameFlags {
         let file = File::open(FILE).map_err(|error| {
             gap(FILE, &error).hint(format!(
                 "which folio a page is of is visible only with CAP_SYS_ADMIN: {}",
-                rights::hint(&[Capability::SysAdmin], "run as root")
+                rights::hint(&[Capability::SYS_ADMIN], "run as root")
             ))
         })?;
         Ok(FrameFlags { file })

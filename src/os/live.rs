@@ -42,12 +42,7 @@ pub struct Live<'a> {
 impl<'a> Live<'a> {
     /// Needs the right to ptrace the process: the same user and Yama's ptrace_scope 0, or CAP_SYS_PTRACE.
     pub fn open(process: &'a Process, view: &'a OsView) -> Known<Live<'a>> {
-        let memory = process.open_file("mem").map_err(|error| {
-            gap("/proc/PID/mem", &error).hint(rights::hint(
-                &[Capability::SysPtrace],
-                "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0",
-            ))
-        })?;
+        let memory = open(process, "mem")?;
         let live = Live::of(process, memory, view).map_err(|error| gap("/proc/PID/mem", &error))?;
         live.fetch_starts();
         Ok(live)
@@ -109,6 +104,16 @@ impl<'a> Live<'a> {
         let offset = mapping.offset + (at.0 - mapping.range.start.0);
         file.as_ref().ok_or(absent)?.read_exact_at(into, offset).map_err(|_| absent)
     }
+}
+
+/// Opens a file of a process, which takes the right to trace it.
+pub(super) fn open(process: &Process, name: &str) -> Known<File> {
+    process.open_file(name).map_err(|error| {
+        gap(&format!("/proc/PID/{name}"), &error).hint(rights::hint(
+            &[Capability::SYS_PTRACE],
+            "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0",
+        ))
+    })
 }
 
 pub(super) fn read_memory(memory: &File, at: Addr, into: &mut [u8]) -> Result<(), Fault> {

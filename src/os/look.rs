@@ -5,11 +5,9 @@
 
 use super::machine::base_page;
 use super::pagemap_scan::each_now;
-use super::pagemap_words::Word;
-use super::process::gap;
+use super::pagemap_words::words_of;
 use crate::base::{Bytes, Gap, Known, Range, Why};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 /// More is not looked at by words: one block of the largest huge page that `act` makes.
 const WORD_BYTES_MAX: Bytes = 32 << 20;
@@ -52,12 +50,8 @@ fn by_words(pagemap: &File, range: Range) -> Known<Look> {
     if range.bytes() > WORD_BYTES_MAX {
         return Err(Gap::new("/proc/PID/pagemap", Why::OverLimit));
     }
-    let mut bytes = vec![0; (range.bytes() / base_page() * 8) as usize];
-    pagemap
-        .read_exact_at(&mut bytes, range.start.0 / base_page() * 8)
-        .map_err(|error| gap("/proc/PID/pagemap", &error))?;
     let mut look = Look::default();
-    for word in bytes.as_chunks::<8>().0.iter().map(|bytes| Word(u64::from_le_bytes(*bytes))) {
+    for word in words_of(pagemap, range)? {
         if word.is_swapped() {
             look.swapped += base_page();
         } else if word.is_present() && (word.is_exclusive() || word.is_file()) {

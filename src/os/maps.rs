@@ -82,14 +82,16 @@ impl Mapping {
     /// Memory that has the name of a file and none on a disk: memfd_create, shared anonymous memory, SysV segments
     /// (mm/shmem.c, `shmem_kernel_file_setup`; ipc/shm.c). Files of other tmpfs mounts do not show by their name.
     pub fn is_shmem_name(&self) -> bool {
-        ["/memfd:", "/dev/zero (deleted)", "/SYSV", "/dev/shm/"]
-            .iter()
-            .any(|name| self.path.starts_with(name))
+        is_shmem_name(&self.path)
     }
     /// Pages of hugetlbfs: an anonymous MAP_HUGETLB mapping or a file of a hugetlbfs mount's SysV segment.
     pub fn is_hugetlb_name(&self) -> bool {
         self.path.starts_with("/anon_hugepage")
     }
+}
+
+pub(super) fn is_shmem_name(path: &str) -> bool {
+    ["/memfd:", "/dev/zero (deleted)", "/SYSV", "/dev/shm/"].iter().any(|start| path.starts_with(start))
 }
 
 /// The mapping that holds `at`; `mappings` is sorted.

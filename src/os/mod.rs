@@ -55,7 +55,7 @@ pub mod machine;
 pub mod maps;
 pub mod meminfo;
 pub mod memory;
-mod mounted;
+pub mod mounted;
 pub mod namespaces;
 pub mod numa;
 pub mod open_files;

@@ -3,7 +3,7 @@
 
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mounted {
+pub struct Mounted {
     /// As in `mnt_id` of /proc/PID/fdinfo.
     pub id: u64,
     /// "major:minor", hexadecimal as /proc/PID/maps prints it.
@@ -12,6 +12,8 @@ pub(super) struct Mounted {
     pub root: String,
     pub at: String,
     pub kind: String,
+    /// What is mounted: a device, a server, or a name that was given.
+    pub source: String,
     pub options: String,
 }
 
@@ -34,8 +36,9 @@ impl Mounted {
         let (root, at) = (fields.next()?.to_string(), unescaped(fields.next()?));
         let mut kinds = kinds.split(' ');
         let kind = kinds.next()?.to_string();
-        let options = kinds.nth(1).unwrap_or_default().to_string();
-        Some(Mounted { id, device: format!("{major:02x}:{minor:02x}"), root, at, kind, options })
+        let source = unescaped(kinds.next().unwrap_or_default());
+        let options = kinds.next().unwrap_or_default().to_string();
+        Some(Mounted { id, device: format!("{major:02x}:{minor:02x}"), root, at, kind, source, options })
     }
 
     pub fn is_local(&self) -> bool {
@@ -67,10 +70,16 @@ impl Mounted {
     }
 }
 
-/// Space, tab, newline and backslash are octal there (fs/proc_namespace.c, `mangle`).
-fn unescaped(text: &str) -> String {
-    let pairs = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    pairs.iter().fold(text.to_string(), |text, (code, letter)| text.replace(code, letter))
+/// Space, tab, newline, backslash and more are octal in lists of mounts (fs/proc_namespace.c, `mangle`).
+pub fn unescaped(text: &str) -> String {
+    let mut parts = text.split('\\');
+    let mut plain = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let code = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(u8::is_ascii);
+        plain.push(code.map_or('\\', char::from));
+        plain.push_str(if code.is_some() { &part[3..] } else { part });
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -91,5 +100,6 @@ mod tests {
         }
         assert_eq!(Mounted::parse("36 35 98 / / rw - ext4 a rw"), None);
         assert_eq!(Mounted::parse("nonsense"), None);
+        assert_eq!(unescaped("a\\134b\\9\\"), "a\\b\\9\\");
     }
 }

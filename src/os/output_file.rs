@@ -4,14 +4,16 @@
 //! The bytes go to a file without a name, which gets one when all of them are there; who reads in the meantime sees the earlier
 //! file. What is not a regular file is written to as it is: /dev/stdout, /dev/null, a FIFO of ours.
 
-use super::place::{Facts, Found, Place, check_own, facts_of, find, give_mode, open_at, own_uid, refused};
+use super::place::{
+    Facts, Found, Place, by_descriptor, check_own, facts_of, find, has_no_unnamed, own_uid, refused,
+};
 use crate::base::limits::FIFO_READER_WAIT;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
-use std::ffi::{CString, OsStr};
+use rustix::fs::{Mode, OFlags};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,7 +93,7 @@ impl OutputFile {
                 _ => check_own(&facts)?,
             }
         }
-        let (file, draft) = match unnamed(&place, mode) {
+        let (file, draft) = match place.unnamed(mode) {
             Ok(file) => (file, None),
             Err(error) if has_no_unnamed(&error) => {
                 let draft = draft_of(&place)?;
@@ -117,7 +119,7 @@ impl OutputFile {
         let Some(place) = &self.place else { return Ok(self.bytes) };
         if self.draft.is_none() {
             let draft = draft_of(place)?;
-            name(&self.file, &draft)?;
+            draft.take(&self.file)?;
             self.draft = Some(draft);
         }
         if let Some(draft) = &self.draft {
@@ -161,24 +163,6 @@ pub fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<u64> {
     file.finish()
 }
 
-/// A file without a name in the directory of `place`.
-fn unnamed(place: &Place, mode: u32) -> io::Result<File> {
-    let file = open_at(place.directory(), c".", libc::O_WRONLY | libc::O_TMPFILE, mode)?;
-    give_mode(&file, mode)?;
-    Ok(file)
-}
-
-/// O_TMPFILE is not for every file system (open(2)); a kernel that does not know it sees O_DIRECTORY for writing.
-fn has_no_unnamed(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL))
-}
-
-fn name(file: &File, draft: &Place) -> io::Result<()> {
-    let own = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let name = CString::new(draft.name().as_encoded_bytes())?;
-    Ok(rustix::fs::linkat(CWD, own, draft.directory(), name, AtFlags::SYMLINK_FOLLOW)?)
-}
-
 /// A name next to the file that cannot be predicted. It begins as the file's does, so that what a kill left is recognised.
 fn draft_of(place: &Place) -> io::Result<Place> {
     let chance = RandomState::new().hash_one(place.name());
@@ -196,8 +180,7 @@ fn duplicate(number: RawFd) -> io::Result<File> {
 
 /// A FIFO or a character device of ours or of root's: opened without waiting, and only if it is still what was looked at.
 fn open_stream(place: &Place) -> io::Result<File> {
-    let name = CString::new(place.name().as_encoded_bytes())?;
-    let pinned = open_at(place.directory(), &name, libc::O_PATH, 0)?;
+    let pinned = place.open(libc::O_PATH)?;
     let facts = facts_of(&pinned)?;
     if !is_ours_to_write(&facts) {
         return Err(refused(format!("user {} owns this device or FIFO; give another name", facts.uid)));
@@ -226,9 +209,8 @@ fn is_ours_to_write(facts: &Facts) -> bool {
 }
 
 fn reopen(pinned: &File) -> io::Result<File> {
-    let path = format!("/proc/self/fd/{}", pinned.as_raw_fd());
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+    Ok(rustix::fs::open(by_descriptor(pinned), flags, Mode::empty())?.into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use super::*;
+use std::ffi::CString;
 use std::fs;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
 const STRANGER: u32 = 65_534;

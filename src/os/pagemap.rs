@@ -165,8 +165,7 @@ fn by_smaps(process: &Process, mappings: &[Mapping]) -> Known<Pages> {
 /// Gives runs of hugetlb mappings their page size; PAGEMAP_SCAN knows only "huge".
 pub(super) fn size_hugetlb(runs: &mut [PageRun], smaps: &[Smap]) {
     for run in runs {
-        let after = smaps.partition_point(|smap| smap.range.end <= run.range.start);
-        if let Some(smap) = smaps.get(after).filter(|smap| smap.range.has(run.range.start))
+        if let Some(smap) = smaps::at(smaps, run.range.start)
             && smap.kernel_page_bytes > base_page()
         {
             run.page_bytes = smap.kernel_page_bytes as u32;

@@ -8,7 +8,6 @@ use super::{budget, longest_hold, rights};
 use crate::base::limits::PAGE_RUNS_MAX;
 use crate::base::{Addr, Gap, Known, Range, USER_END, Why};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs::File, io};
 
 const PAGE_IS_FILE: u64 = 1 << 2;
@@ -130,64 +129,31 @@ pub(super) fn each_now(
     mut visit: impl FnMut(Range, Now) -> usize,
 ) -> Known<()> {
     let mut regions = [PageRegion::default(); REGIONS_PER_SMALL_CALL];
-    let mut from = range.start;
-    while from < range.end {
-        budget::checked("PAGEMAP_SCAN")?;
-        let rest = Range::new(from, range.end);
-        let asked = Asked::Resident { files: false };
-        let found = scan_once(pagemap, rest, asked, RETURNED, &mut regions)
-            .map_err(|error| gap("PAGEMAP_SCAN", &error))?;
-        for region in &regions[..found] {
-            let is = |category| region.categories & category != 0;
-            let now = Now {
-                is_swapped: is(PAGE_IS_SWAPPED),
-                is_zero_page: is(PAGE_IS_PFNZERO),
-                is_huge: is(PAGE_IS_HUGE),
-            };
-            if visit(Range::of(region.start, region.end), now) > PAGE_RUNS_MAX {
-                return Err(Gap::new("page runs", Why::OverLimit));
-            }
-        }
-        match regions.get(found.wrapping_sub(1)) {
-            Some(last) if found == regions.len() && last.end > from.0 => from = Addr(last.end),
-            _ => break,
-        }
-    }
-    Ok(())
+    each(pagemap, range, Asked::Resident { files: false }, &mut { RETURNED }, &mut regions, &mut |region| {
+        let is = |category| region.categories & category != 0;
+        let now = Now {
+            is_swapped: is(PAGE_IS_SWAPPED),
+            is_zero_page: is(PAGE_IS_PFNZERO),
+            is_huge: is(PAGE_IS_HUGE),
+        };
+        visit(Range::of(region.start, region.end), now)
+    })
 }
 
-/// The kernel looks at each page, some 3 ms for a gigabyte of small ones: large mappings are looked at by two threads, each
-/// of which takes the next free piece.
 fn scan_segments(process: &Process, mappings: &[Mapping], segments: &[(Range, bool)]) -> Known<Vec<PageRun>> {
     let file = process
         .open_file("pagemap")
         .map_err(|error| gap("/proc/PID/pagemap", &error).hint(rights::to_look()))?;
     let pieces: Vec<(Range, bool)> =
         segments.iter().flat_map(|(range, ask)| cut(*range, !ask).map(|piece| (piece, *ask))).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
+    let failed = Gap::new("PAGEMAP_SCAN", Why::NotInThisKernel);
+    let done = budget::divided(pieces.len(), pieces.len() > segments.len(), failed, || {
         let mut scanner = Scanner::new(&file, mappings);
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some((range, ask_file)) = pieces.get(index) else { return Ok(done) };
-            done.push((index, scanner.scan(*range, !*ask_file)?));
-        }
-    };
-    let done = match pieces.len() > segments.len() {
-        true => std::thread::scope(|scope| {
-            let helper = scope.spawn(budget::inherit(work));
-            let mut done = work()?;
-            let failed = |_| Gap::new("PAGEMAP_SCAN", Why::NotInThisKernel);
-            done.extend(helper.join().map_err(failed)??);
-            Ok(done)
-        }),
-        false => work(),
-    };
-    let mut done: Vec<(usize, Vec<PageRun>)> = done?;
-    done.sort_unstable_by_key(|(index, _)| *index);
-    let mut runs = Vec::with_capacity(done.iter().map(|(_, runs)| runs.len()).sum());
-    for run in done.into_iter().flat_map(|(_, runs)| runs) {
+        let pieces = &pieces;
+        move |index: usize| scanner.scan(pieces[index].0, !pieces[index].1)
+    })?;
+    let mut runs = Vec::with_capacity(done.iter().map(Vec::len).sum());
+    for run in done.into_iter().flatten() {
         let within = find_mapping(mappings, run.range.start).map_or(run.range, |mapping| mapping.range);
         push_run(&mut runs, run, within);
     }
@@ -272,33 +238,8 @@ impl<'a> Scanner<'a> {
         Ok(runs.iter().any(PageRun::is_present))
     }
 
-    /// Hands on every region of `range`; `visit` says how many are kept.
     fn each(&mut self, range: Range, asked: Asked, visit: &mut dyn FnMut(&PageRegion) -> usize) -> Known<()> {
-        let mut from = range.start;
-        while from < range.end {
-            budget::checked("PAGEMAP_SCAN")?;
-            let rest = Range::new(from, range.end);
-            let found = match scan_once(self.file, rest, asked, self.categories, &mut self.regions) {
-                // A kernel that does not know a category refuses the whole call.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) && self.categories != RETURNED => {
-                    self.categories = RETURNED;
-                    continue;
-                }
-                called => called.map_err(|error| gap("PAGEMAP_SCAN", &error))?,
-            };
-            for region in &self.regions[..found] {
-                if visit(region) > PAGE_RUNS_MAX {
-                    return Err(Gap::new("page runs", Why::OverLimit));
-                }
-            }
-            // `walk_end` cannot say where to go on: after more than 512 regions it still names the last stop of the
-            // kernel's own buffer, though the walk was finished (fs/proc/task_mmu.c, `do_pagemap_scan`, 6.7 to 6.18).
-            match self.regions.get(found.wrapping_sub(1)) {
-                Some(last) if found == self.regions.len() && last.end > from.0 => from = Addr(last.end),
-                _ => break,
-            }
-        }
-        Ok(())
+        each(self.file, range, asked, &mut self.categories, &mut self.regions, visit)
     }
 }
 
@@ -309,6 +250,42 @@ enum Asked {
     Resident { files: bool },
     /// All but small resident pages.
     NotOrdinary,
+}
+
+/// Hands on every region of `range`; `visit` says how many are kept.
+fn each(
+    file: &File,
+    range: Range,
+    asked: Asked,
+    categories: &mut u64,
+    regions: &mut [PageRegion],
+    visit: &mut dyn FnMut(&PageRegion) -> usize,
+) -> Known<()> {
+    let mut from = range.start;
+    while from < range.end {
+        budget::checked("PAGEMAP_SCAN")?;
+        let rest = Range::new(from, range.end);
+        let found = match scan_once(file, rest, asked, *categories, regions) {
+            // A kernel that does not know a category refuses the whole call.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) && *categories != RETURNED => {
+                *categories = RETURNED;
+                continue;
+            }
+            called => called.map_err(|error| gap("PAGEMAP_SCAN", &error))?,
+        };
+        for region in &regions[..found] {
+            if visit(region) > PAGE_RUNS_MAX {
+                return Err(Gap::new("page runs", Why::OverLimit));
+            }
+        }
+        // `walk_end` cannot say where to go on: after more than 512 regions it still names the last stop of the
+        // kernel's own buffer, though the walk was finished (fs/proc/task_mmu.c, `do_pagemap_scan`, 6.7 to 6.18).
+        match regions.get(found.wrapping_sub(1)) {
+            Some(last) if found == regions.len() && last.end > from.0 => from = Addr(last.end),
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 fn scan_once(

@@ -57,6 +57,17 @@ impl Word {
 }
 
 /// The open file.
+/// The words of a range, from an open pagemap.
+pub(super) fn words_of(pagemap: &File, range: Range) -> Known<Vec<Word>> {
+    let mut bytes = vec![0; (range.bytes() / base_page() * 8) as usize];
+    read_bytes(pagemap, range.start, &mut bytes)?;
+    Ok(bytes.as_chunks::<8>().0.iter().map(|bytes| Word(u64::from_le_bytes(*bytes))).collect())
+}
+
+fn read_bytes(pagemap: &File, at: Addr, bytes: &mut [u8]) -> Known<()> {
+    pagemap.read_exact_at(bytes, at.0 / base_page() * 8).map_err(|error| gap("/proc/PID/pagemap", &error))
+}
+
 pub struct Words {
     file: File,
 }
@@ -102,9 +113,7 @@ impl Words {
 
     fn read_bytes(&self, at: Addr, bytes: &mut [u8]) -> Known<()> {
         budget::checked("/proc/PID/pagemap")?;
-        self.file
-            .read_exact_at(bytes, at.0 / base_page() * 8)
-            .map_err(|error| gap("/proc/PID/pagemap", &error))
+        read_bytes(&self.file, at, bytes)
     }
 
     /// Calls `take` with the words of `range`, piece by piece, until it returns false.

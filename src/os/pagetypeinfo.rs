@@ -4,6 +4,7 @@
 //! Format: mm/vmstat.c, `pagetypeinfo_show`: a head with the pages of a block, the free lists by type, the number of blocks
 //! by type.
 
+use super::host::field;
 use super::machine::base_page;
 use crate::base::Bytes;
 use crate::base::limits::MEMORY_ZONES_MAX;
@@ -26,8 +27,7 @@ pub struct ZoneBlocks {
 }
 
 pub fn parse(text: &str) -> Option<BlockTypes> {
-    let block_pages: u64 =
-        text.lines().find_map(|line| line.strip_prefix("Pages per block:"))?.trim().parse().ok()?;
+    let block_pages: u64 = field(text, "Pages per block:")?.parse().ok()?;
     let mut lines = text.lines().skip_while(|line| !line.starts_with("Number of blocks type"));
     let types: Vec<&str> =
         lines.next()?.trim_start_matches("Number of blocks type").split_ascii_whitespace().collect();

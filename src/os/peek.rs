@@ -21,7 +21,7 @@ impl Peek {
         let open = |name: &str| {
             process.open_file(name).map_err(|error| {
                 gap(&format!("/proc/PID/{name}"), &error).hint(rights::hint(
-                    &[Capability::SysPtrace],
+                    &[Capability::SYS_PTRACE],
                     "run as root, or with CAP_SYS_PTRACE, or as the JVM's user",
                 ))
             })

@@ -169,11 +169,11 @@ fn denied(mode: Mode, paranoid: Option<i32>) -> String {
     let enough = if mode == Mode::User { 2 } else { 1 };
     match paranoid {
         Some(level_now) if level_now <= enough => {
-            let hint = rights::hint(&[Capability::Perfmon], "run as root or as the JVM's user");
+            let hint = rights::hint(&[Capability::PERFMON], "run as root or as the JVM's user");
             format!("{hint}; in a container allow perf_event_open (CAP_PERFMON, seccomp)")
         }
         _ => {
-            let hint = rights::hint(&[Capability::Perfmon], "run as root, or with CAP_PERFMON");
+            let hint = rights::hint(&[Capability::PERFMON], "run as root, or with CAP_PERFMON");
             format!("kernel.perf_event_paranoid is {level}: {hint}; or set it to {enough} or below")
         }
     }
@@ -186,7 +186,7 @@ pub fn too_many() -> io::Error {
 
 /// /proc/sys/kernel/perf_event_paranoid.
 pub fn paranoid() -> Option<i32> {
-    super::host::text("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
+    super::host::number("/proc/sys/kernel/perf_event_paranoid")
 }
 
 #[cfg(test)]

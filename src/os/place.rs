@@ -6,12 +6,12 @@
 //! A link is followed only if we or root own both it and its directory. From then on the name is used through the open
 //! directory: no component can be exchanged between the check and the use.
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -33,10 +33,10 @@ pub enum Found {
 /// A name in an open directory.
 #[derive(Debug)]
 pub struct Place {
-    directory: OwnedFd,
-    name: CString,
+    pub directory: OwnedFd,
+    pub name: CString,
     /// As the user wrote it.
-    shown: PathBuf,
+    pub shown: PathBuf,
 }
 
 /// What is there, without a link being followed.
@@ -44,6 +44,7 @@ pub struct Place {
 pub struct Facts {
     pub mode: u32,
     pub uid: u32,
+    pub gid: u32,
     pub device: u64,
     pub inode: u64,
 }
@@ -80,16 +81,8 @@ impl Place {
         Ok(Place { directory: self.directory.try_clone()?, name: CString::new(name.as_bytes())?, shown })
     }
 
-    pub fn shown(&self) -> &Path {
-        &self.shown
-    }
-
     pub fn name(&self) -> &OsStr {
         OsStr::from_bytes(self.name.to_bytes())
-    }
-
-    pub(super) fn directory(&self) -> &OwnedFd {
-        &self.directory
     }
 
     pub fn facts(&self) -> io::Result<Option<Facts>> {
@@ -125,6 +118,24 @@ impl Place {
         }
     }
 
+    /// What has this name, without a link being followed.
+    pub fn open(&self, flags: libc::c_int) -> io::Result<File> {
+        open_at(&self.directory, &self.name, flags, 0)
+    }
+
+    /// A new file that has no name yet.
+    pub fn unnamed(&self, mode: u32) -> io::Result<File> {
+        let file = open_at(&self.directory, c".", libc::O_WRONLY | libc::O_TMPFILE, mode)?;
+        give_mode(&file, mode)?;
+        Ok(file)
+    }
+
+    /// Gives this name to a file that has none, unless it is taken.
+    pub fn take(&self, unnamed: &File) -> io::Result<()> {
+        let follow = AtFlags::SYMLINK_FOLLOW;
+        Ok(rustix::fs::linkat(CWD, by_descriptor(unnamed), &self.directory, &self.name, follow)?)
+    }
+
     fn create_with(&self, flags: libc::c_int, mode: u32) -> io::Result<File> {
         let flags = flags | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
         let file = open_at(&self.directory, &self.name, flags, mode)?;
@@ -134,7 +145,7 @@ impl Place {
 
     /// A regular file of ours that is there. `flags`: O_RDONLY, O_RDWR, O_WRONLY | O_APPEND.
     pub fn open_own(&self, flags: libc::c_int) -> io::Result<File> {
-        let file = open_at(&self.directory, &self.name, flags | libc::O_NONBLOCK | libc::O_NOCTTY, 0)?;
+        let file = self.open(flags | libc::O_NONBLOCK | libc::O_NOCTTY)?;
         check_own(&facts_of(&file)?)?;
         Ok(file)
     }
@@ -147,6 +158,14 @@ impl Place {
     /// A second name of the same file.
     pub fn link_to(&self, to: &Place) -> io::Result<()> {
         Ok(rustix::fs::linkat(&self.directory, &self.name, &to.directory, &to.name, AtFlags::empty())?)
+    }
+
+    pub fn make_directory(&self) -> io::Result<()> {
+        Ok(rustix::fs::mkdirat(&self.directory, &self.name, Mode::from_raw_mode(0o755))?)
+    }
+
+    pub fn remove_directory(&self) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::REMOVEDIR)?)
     }
 
     pub fn remove(&self) -> io::Result<()> {
@@ -267,7 +286,7 @@ fn is_proc(directory: &OwnedFd) -> io::Result<bool> {
     Ok(rustix::fs::fstatfs(directory)?.f_type as u64 == PROC_SUPER_MAGIC)
 }
 
-fn read_link(link: &File) -> io::Result<PathBuf> {
+pub(super) fn read_link(link: impl AsFd) -> io::Result<PathBuf> {
     let text = rustix::fs::readlinkat(link, c"", Vec::with_capacity(libc::PATH_MAX as usize))?;
     Ok(PathBuf::from(OsString::from_vec(text.into_bytes())))
 }
@@ -282,6 +301,16 @@ pub fn open_at(directory: impl AsFd, name: &CStr, flags: libc::c_int, mode: u32)
     Ok(rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(mode))?.into())
 }
 
+/// The name in /proc of an open file or directory, which needs no path.
+pub fn by_descriptor(file: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
+}
+
+/// A file system or a kernel that has no files without a name.
+pub fn has_no_unnamed(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL))
+}
+
 /// The facts of an open file, also of one opened with O_PATH.
 pub fn facts_of(file: impl AsFd) -> io::Result<Facts> {
     Ok(facts(&rustix::fs::fstat(file)?))
@@ -293,7 +322,7 @@ pub fn facts_at(directory: impl AsFd, name: &CStr) -> io::Result<Facts> {
 }
 
 fn facts(stat: &rustix::fs::Stat) -> Facts {
-    Facts { mode: stat.st_mode, uid: stat.st_uid, device: stat.st_dev, inode: stat.st_ino }
+    Facts { mode: stat.st_mode, uid: stat.st_uid, gid: stat.st_gid, device: stat.st_dev, inode: stat.st_ino }
 }
 
 pub(super) fn refused(why: impl Into<String>) -> io::Error {

@@ -9,6 +9,7 @@ use super::process::{Process, gap};
 use crate::base::{Gap, Known, Why};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 const HOST: &str = "/proc/pressure/memory";
 
@@ -29,11 +30,26 @@ impl Pressure {
 }
 
 pub fn host() -> Known<Pressure> {
-    let text = text(HOST).map_err(|error| match error.raw_os_error() {
-        Some(libc::ENOENT | libc::EOPNOTSUPP) => off("pressure of memory"),
-        _ => gap(HOST, &error),
+    read(HOST, "pressure of memory", parse)
+}
+
+/// What a file of the host says; `what` names it where PSI is off.
+pub(super) fn read<T>(path: &str, what: &str, parse: impl FnOnce(&str) -> Option<T>) -> Known<T> {
+    let off = || {
+        Gap::new(what, Why::NotInThisKernel)
+            .hint("PSI is off or not built in; psi=1 on the kernel's command line")
+    };
+    let text = text(path).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EOPNOTSUPP) => off(),
+        _ => gap(path, &error),
     })?;
-    parse(&text).ok_or_else(|| off("pressure of memory"))
+    parse(&text).ok_or_else(off)
+}
+
+/// "some avg10=0.00 avg60=0.12 avg300=0.30 total=42900555": the number behind `name` in the line of `word`.
+pub(super) fn field<T: FromStr>(text: &str, word: &str, name: &str) -> Option<T> {
+    let line = text.lines().find(|line| line.split(' ').next() == Some(word))?;
+    line.split(' ').find_map(|field| field.strip_prefix(name))?.parse().ok()
 }
 
 /// The pressure of the cgroup that the process is in.
@@ -52,11 +68,6 @@ pub fn of_group(process: &Process) -> Known<Pressure> {
     })
 }
 
-fn off(what: &str) -> Gap {
-    Gap::new(what, Why::NotInThisKernel)
-        .hint("PSI is off or not built in; psi=1 on the kernel's command line")
-}
-
 /// The path of the unified hierarchy, without its first slash. The root has no file of its own: its figures are the host's.
 fn group(text: &str) -> Option<&str> {
     let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -65,10 +76,7 @@ fn group(text: &str) -> Option<&str> {
 }
 
 fn parse(text: &str) -> Option<Pressure> {
-    let total = |word: &str| {
-        let line = text.lines().find(|line| line.split(' ').next() == Some(word))?;
-        line.split(' ').find_map(|field| field.strip_prefix("total="))?.parse().ok()
-    };
+    let total = |word| field(text, word, "total=");
     Some(Pressure { some_us: total("some")?, full_us: total("full").unwrap_or(0) })
 }
 

@@ -3,9 +3,8 @@
 //!
 //! Documentation/accounting/psi.rst.
 
-use super::host::text;
-use super::process::gap;
-use crate::base::{Gap, Known, Why};
+use super::pressure;
+use crate::base::Known;
 
 /// Percent of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -19,22 +18,11 @@ pub struct Averages {
 /// The averages of the host; `resource`: "memory" or "io".
 pub fn host(resource: &str) -> Known<Averages> {
     let path = format!("/proc/pressure/{resource}");
-    let off = || {
-        Gap::new(&path, Why::NotInThisKernel)
-            .hint("PSI is off or not built in; psi=1 on the kernel's command line")
-    };
-    let text = text(&path).map_err(|error| match error.raw_os_error() {
-        Some(libc::ENOENT | libc::EOPNOTSUPP) => off(),
-        _ => gap(&path, &error),
-    })?;
-    parse(&text).ok_or_else(off)
+    pressure::read(&path, &path, parse)
 }
 
 fn parse(text: &str) -> Option<Averages> {
-    let field = |word: &str, name: &str| {
-        let line = text.lines().find(|line| line.split(' ').next() == Some(word))?;
-        line.split(' ').find_map(|field| field.strip_prefix(name))?.parse::<f64>().ok()
-    };
+    let field = |word, name| pressure::field(text, word, name);
     Some(Averages {
         some_60: field("some", "avg60=")?,
         full_60: field("full", "avg60=")?,

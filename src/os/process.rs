@@ -39,7 +39,7 @@ pub enum OpenError {
     None(i32),
     #[error(
         "pid {0} is another user's, and /proc is mounted so that it hides those (hidepid): {help}",
-        help = rights::hint(&[Capability::SysPtrace], HIDDEN_HELP)
+        help = rights::hint(&[Capability::SYS_PTRACE], HIDDEN_HELP)
     )]
     Hidden(i32),
     #[error("pid {0} has no memory: it is ending just now, or it has not begun to run its program")]
@@ -153,20 +153,23 @@ impl Process {
 
     /// Whether the process that was opened still lives.
     pub fn is_same(&self) -> bool {
-        let stat = self.text("stat").ok().and_then(|text| Stat::parse(&text));
-        stat.is_some_and(|stat| stat.start_ticks == self.start_ticks && !matches!(stat.state, 'Z' | 'X'))
+        let is_ours = |stat: Stat| stat.start_ticks == self.start_ticks && !matches!(stat.state, 'Z' | 'X');
+        self.stat().is_ok_and(is_ours)
+    }
+
+    fn stat(&self) -> Known<Stat> {
+        let text = self.text("stat").map_err(|error| gap("/proc/PID/stat", &error))?;
+        Stat::parse(&text).ok_or_else(|| Gap::new("/proc/PID/stat", Why::Gone))
     }
 
     /// Page faults so far that needed no input or output.
     pub fn minor_faults(&self) -> Known<u64> {
-        let text = self.text("stat").map_err(|error| gap("/proc/PID/stat", &error))?;
-        Stat::parse(&text).map(|stat| stat.minor_faults).ok_or_else(|| Gap::new("/proc/PID/stat", Why::Gone))
+        Ok(self.stat()?.minor_faults)
     }
 
     /// Page faults so far that waited for a disk.
     pub fn major_faults(&self) -> Known<u64> {
-        let text = self.text("stat").map_err(|error| gap("/proc/PID/stat", &error))?;
-        Stat::parse(&text).map(|stat| stat.major_faults).ok_or_else(|| Gap::new("/proc/PID/stat", Why::Gone))
+        Ok(self.stat()?.major_faults)
     }
 
     pub fn status(&self) -> Known<Status> {
@@ -263,6 +266,12 @@ pub struct Stat {
     pub stack_start: u64,
 }
 
+/// The name in /proc/PID/stat, which may hold anything, and the fields after it, the first of which is number 3.
+pub(super) fn stat_fields(text: &str) -> Option<(&str, Vec<&str>)> {
+    let (start, end) = (text.find('(')?, text.rfind(')')?);
+    Some((text.get(start + 1..end)?, text.get(end + 1..)?.split_ascii_whitespace().collect()))
+}
+
 impl Stat {
     fn is_kernel_thread(&self) -> bool {
         const PF_KTHREAD: u64 = 0x0020_0000;
@@ -271,9 +280,7 @@ impl Stat {
 
     /// The name in parentheses may hold spaces and parentheses: the last one ends it.
     pub fn parse(text: &str) -> Option<Stat> {
-        let rest = &text[text.rfind(')')? + 1..];
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // Field 3 (state) is fields[0].
+        let (_, fields) = stat_fields(text)?;
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(Stat {
             state: fields.first()?.chars().next()?,

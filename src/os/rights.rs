@@ -5,49 +5,25 @@ mod lacking;
 
 use super::host;
 pub use lacking::{Lack, lacking};
+pub use rustix::thread::CapabilitySet as Capability;
 
-/// A right of capabilities(7), by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Capability {
-    DacOverride = 1,
-    DacReadSearch = 2,
-    Setgid = 6,
-    Setuid = 7,
-    NetAdmin = 12,
-    SysPtrace = 19,
-    SysAdmin = 21,
-    SysNice = 23,
-    Perfmon = 38,
-}
-
-impl Capability {
-    /// "SYS_PTRACE", as `docker run --cap-add` takes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Capability::DacOverride => "DAC_OVERRIDE",
-            Capability::DacReadSearch => "DAC_READ_SEARCH",
-            Capability::Setgid => "SETGID",
-            Capability::Setuid => "SETUID",
-            Capability::NetAdmin => "NET_ADMIN",
-            Capability::SysPtrace => "SYS_PTRACE",
-            Capability::SysAdmin => "SYS_ADMIN",
-            Capability::SysNice => "SYS_NICE",
-            Capability::Perfmon => "PERFMON",
-        }
-    }
+/// "SYS_PTRACE", as `docker run --cap-add` takes it.
+fn name(one: &Capability) -> &'static str {
+    one.iter_names().next().map_or("", |(name, _)| name)
 }
 
 /// What /proc/self/uid_map holds in the first user namespace: every user, as it is.
 const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
-/// The rights of this thread that the kernel checks.
+/// The rights of a thread that the kernel checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Own {
-    uid: Option<u32>,
-    effective: u64,
-    is_nested: bool,
+pub(super) struct Own {
+    pub uid: Option<u32>,
+    pub effective: u64,
+    pub permitted: u64,
+    pub is_nested: bool,
     /// The word of /sys/kernel/security/lockdown, except for "none".
-    lockdown: Option<String>,
+    pub lockdown: Option<String>,
 }
 
 /// `advice`: what helps who is not root. `needed`: the rights that the kernel asks for.
@@ -55,34 +31,39 @@ pub fn hint(needed: &[Capability], advice: &str) -> String {
     words(&own(), needed, advice)
 }
 
-fn own() -> Own {
-    let status = host::text("/proc/thread-self/status").unwrap_or_default();
-    let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+pub(super) fn own() -> Own {
     let lockdown = host::text("/sys/kernel/security/lockdown").unwrap_or_default();
     let word = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
-    Own {
-        uid: value("Uid").and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok()),
-        effective: value("CapEff").and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0),
-        is_nested: is_nested(),
-        lockdown: word.filter(|word| *word != "none").map(str::to_string),
+    let lockdown = word.filter(|word| *word != "none").map(str::to_string);
+    let status = host::text("/proc/thread-self/status").unwrap_or_default();
+    Own { is_nested: is_nested(), lockdown, ..Own::parse(&status) }
+}
+
+impl Own {
+    pub fn parse(status: &str) -> Own {
+        let set = |key: &str| host::field(status, key).and_then(|text| u64::from_str_radix(text, 16).ok());
+        let uid =
+            host::field(status, "Uid:").and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok());
+        let (effective, permitted) = (set("CapEff:").unwrap_or(0), set("CapPrm:").unwrap_or(0));
+        Own { uid, effective, permitted, ..Own::default() }
     }
 }
 
 /// Whether this thread has all of these rights.
 pub(super) fn has(all: &[Capability]) -> bool {
     let effective = own().effective;
-    all.iter().all(|one| effective & (1 << *one as u64) != 0)
+    all.iter().all(|one| effective & one.bits() != 0)
 }
 
 /// Whether this process has every right that the kernel asks for: what is refused anyway, a sandbox refuses.
 pub fn may_look() -> bool {
     let own = own();
-    own.uid == Some(0) && own.effective & (1 << Capability::SysPtrace as u64) != 0
+    own.uid == Some(0) && own.effective & Capability::SYS_PTRACE.bits() != 0
 }
 
 /// The same for a reading of another process.
 pub fn to_look() -> String {
-    hint(&[Capability::SysPtrace], "run as root or as the JVM's user, or with CAP_SYS_PTRACE")
+    hint(&[Capability::SYS_PTRACE], "run as root or as the JVM's user, or with CAP_SYS_PTRACE")
 }
 
 /// Whether this process is in a user namespace of its own, where its rights end.
@@ -95,8 +76,8 @@ fn words(own: &Own, needed: &[Capability], advice: &str) -> String {
     if own.uid != Some(0) {
         return advice.to_string();
     }
-    let lacks = |one: &&Capability| own.effective & (1 << **one as u64) == 0;
-    let missing: Vec<&str> = needed.iter().filter(lacks).map(|one| one.name()).collect();
+    let lacks = |one: &&Capability| own.effective & one.bits() == 0;
+    let missing: Vec<&str> = needed.iter().filter(lacks).map(name).collect();
     if !missing.is_empty() {
         let names: Vec<String> = missing.iter().map(|name| format!("CAP_{name}")).collect();
         let adds: Vec<String> = missing.iter().map(|name| format!("--cap-add={name}")).collect();
@@ -129,13 +110,14 @@ mod tests {
 
     #[test]
     fn root_is_never_advised_to_run_as_root() {
-        let needed = [Capability::SysPtrace, Capability::SysAdmin];
+        let needed = [Capability::SYS_PTRACE, Capability::SYS_ADMIN];
         let advice = "run as root, or with CAP_SYS_PTRACE and CAP_SYS_ADMIN";
         let user = Own { uid: Some(1000), ..Own::default() };
         assert_eq!(words(&user, &needed, advice), advice);
         assert_eq!(words(&Own::default(), &needed, advice), advice, "who it is is unknown");
         let root = |effective, is_nested, lockdown: Option<&str>| {
-            let own = Own { uid: Some(0), effective, is_nested, lockdown: lockdown.map(str::to_string) };
+            let lockdown = lockdown.map(str::to_string);
+            let own = Own { uid: Some(0), effective, permitted: effective, is_nested, lockdown };
             let text = words(&own, &needed, advice);
             assert!(!text.contains("run as root") && !text.contains("run marusa as root"), "{text}");
             text

@@ -27,7 +27,7 @@ const FRAME_GAP: u64 = 4;
 const FRAMES_PER_READ: u64 = 8192;
 /// What would help where that is not known.
 fn hint() -> String {
-    let help = rights::hint(&[Capability::SysAdmin], "run as root");
+    let help = rights::hint(&[Capability::SYS_ADMIN], "run as root");
     format!("how many processes share a page is visible only with CAP_SYS_ADMIN: {help}")
 }
 

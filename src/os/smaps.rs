@@ -100,6 +100,11 @@ pub fn find(smaps: &[Smap], start: Addr) -> Option<&Smap> {
     smaps.get(at)
 }
 
+/// The mapping that an address is in.
+pub fn at(smaps: &[Smap], at: Addr) -> Option<&Smap> {
+    smaps.get(smaps.partition_point(|smap| smap.range.end <= at)).filter(|smap| smap.range.has(at))
+}
+
 /// Runs for `mappings` whose place is not known. A mapping that has no figures has no run.
 pub fn runs(smaps: &[Smap], mappings: &[Mapping]) -> Vec<PageRun> {
     mappings

@@ -122,7 +122,7 @@ fn lowest_address(file: &FileBytes, header: &[u8]) -> Option<u64> {
     Some(loads.map(|segment| number(segment, 16, 8)).min()? & !0xfff)
 }
 
-fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
+pub(super) fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
     bytes[at..at + length].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 

@@ -137,7 +137,7 @@ fn refused(error: &io::Error) -> Gap {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => Gap::new(WHAT, Why::Denied).hint(format!(
             "taskstats asks for CAP_NET_ADMIN: {}",
-            rights::hint(&[Capability::NetAdmin], "run as root")
+            rights::hint(&[Capability::NET_ADMIN], "run as root")
         )),
         Some(libc::ENOENT | libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT) => {
             Gap::new(WHAT, Why::NotInThisKernel).hint("CONFIG_TASKSTATS")

@@ -5,7 +5,7 @@
 //! `thp_underused`). With the 511 that is the default, nothing is ever looked at: 6.12 to 6.18 return at once for it, and
 //! later only a page of 512 zeros is more. So on most hosts the setting is on, and does nothing.
 
-use super::host::text;
+use super::host::number;
 use super::machine::{base_page, huge_page};
 use super::thp::DIRECTORY;
 
@@ -20,7 +20,7 @@ pub struct Shrinker {
 
 impl Shrinker {
     pub fn read() -> Shrinker {
-        let number = |file: &str| text(format!("{DIRECTORY}/{file}")).ok()?.trim().parse::<u64>().ok();
+        let number = |file: &str| number::<u64>(format!("{DIRECTORY}/{file}"));
         Shrinker {
             is_on: number("shrink_underused").map(|flag| flag == 1),
             max_ptes_none: number("khugepaged/max_ptes_none"),

@@ -3,7 +3,8 @@
 //!
 //! Documentation/admin-guide/mm/transhuge.rst, "Monitoring usage". Names that a kernel does not have are absent, not zero.
 
-use super::host::text;
+use super::host::number;
+use super::hugetlb::directory_bytes;
 use super::process::gap;
 use super::thp::DIRECTORY;
 use crate::base::{Bytes, Gap, Known, Why};
@@ -60,10 +61,10 @@ fn below(directory: &Path) -> Known<Vec<SizeStats>> {
         _ => gap("transparent_hugepage", &error),
     })?;
     let of = |entry: std::fs::DirEntry| {
-        let bytes = size(entry.file_name().to_str()?)?;
+        let bytes = directory_bytes(entry.file_name().to_str()?)?;
         let files = std::fs::read_dir(entry.path().join("stats")).ok()?.flatten().take(COUNTERS_MAX);
         let counter = |file: std::fs::DirEntry| {
-            let value = text(file.path()).ok()?.trim().parse().ok()?;
+            let value = number(file.path())?;
             Some((file.file_name().into_string().ok()?, value))
         };
         Some(SizeStats { bytes, counters: files.filter_map(counter).collect() })
@@ -71,11 +72,6 @@ fn below(directory: &Path) -> Known<Vec<SizeStats>> {
     let mut sizes: Vec<SizeStats> = entries.flatten().take(SIZES_MAX).filter_map(of).collect();
     sizes.sort_by_key(|size| size.bytes);
     if sizes.is_empty() { Err(missing()) } else { Ok(sizes) }
-}
-
-/// "hugepages-64kB" in bytes.
-fn size(name: &str) -> Option<Bytes> {
-    name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]
@@ -111,6 +107,9 @@ mod tests {
         assert_eq!((sizes[0].get("split"), sizes[0].get("broken")), (Some(9), None));
         std::fs::remove_dir_all(&root).expect("removed");
         assert_eq!(below(&root).expect_err("no such directory").why, Why::NotInThisKernel);
-        assert_eq!((size("hugepages-x"), size("hugepages-18446744073709551615kB")), (None, None));
+        assert_eq!(
+            (directory_bytes("hugepages-x"), directory_bytes("hugepages-18446744073709551615kB")),
+            (None, None)
+        );
     }
 }

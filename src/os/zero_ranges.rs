@@ -6,13 +6,15 @@
 //! heap is looked at as well. A cell says how much memory its block stands for.
 
 use super::folio_sample::{self, Cell};
+use super::folios::Met;
 use super::machine::base_page;
 use super::maps::{Mapping, find_mapping};
 use super::page_kind::{Backing, PageKind, PageSizes};
 use super::pagemap::PageRun;
+use super::smaps;
 use super::target::OsView;
-use crate::base::{Addr, Bytes, Covered, Range};
-use std::collections::{BTreeMap, HashMap};
+use crate::base::{Addr, Bytes, Range};
+use std::collections::BTreeMap;
 
 /// Blocks that each mapping gets at least in a sample, as long as that is not most of it.
 const BLOCKS_OF_MAPPING: usize = 16;
@@ -65,7 +67,7 @@ pub fn candidates(view: &OsView, stacks: &[Range]) -> Vec<Candidate> {
         Some(Ok(sizes)) => Some(sizes),
         _ => None,
     };
-    let mut finder = Finder { view, sizes, met: HashMap::new(), found: Vec::new() };
+    let mut finder = Finder { view, sizes, met: Met::default(), found: Vec::new() };
     for run in runs.iter().filter(|run| run.is_present() && run.is_placed()) {
         let Some(mapping) = find_mapping(&view.mappings, run.range.start) else { continue };
         if Bytes::from(run.page_bytes) > base_page() {
@@ -82,8 +84,7 @@ pub fn candidates(view: &OsView, stacks: &[Range]) -> Vec<Candidate> {
 struct Finder<'a> {
     view: &'a OsView,
     sizes: Option<&'a PageSizes>,
-    /// By device and inode.
-    met: HashMap<(&'a str, u64), Covered>,
+    met: Met<'a>,
     found: Vec<Candidate>,
 }
 
@@ -144,21 +145,13 @@ impl<'a> Finder<'a> {
             self.found.push(Candidate { range, kind, sort });
             return;
         }
-        let place = |at: Addr| Addr(mapping.offset).plus(at.minus(mapping.range.start.0).0);
-        let offsets = Range::new(place(range.start), place(range.end));
-        let met = self.met.entry((&mapping.device, mapping.inode)).or_default();
-        let missing = met.missing(offsets);
-        met.add(offsets);
-        for part in missing {
-            let start = range.start.plus(part.start.minus(offsets.start.0).0);
-            self.found.push(Candidate { range: Range::sized(start, part.bytes()), kind, sort });
-        }
+        let parts = self.met.first_time(mapping, range).into_iter();
+        self.found.extend(parts.map(|range| Candidate { range, kind, sort }));
     }
 
     fn is_locked(&self, mapping: &Mapping) -> bool {
         let Some(Ok(smaps)) = &self.view.smaps else { return false };
-        let after = smaps.partition_point(|smap| smap.range.end <= mapping.range.start);
-        smaps.get(after).is_some_and(|smap| smap.range.has(mapping.range.start) && smap.has_flag("lo"))
+        smaps::at(smaps, mapping.range.start).is_some_and(|smap| smap.has_flag("lo"))
     }
 }
 

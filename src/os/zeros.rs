@@ -15,12 +15,12 @@
 //! Nothing that is read is kept but whether it is zeros.
 
 use super::budget;
+use super::live::open;
 use super::machine::base_page;
 use super::memory::bytes_of;
 use super::pagemap_scan::each_now;
-use super::pagemap_words::Word;
+use super::pagemap_words::words_of;
 use super::process::{Process, gap};
-use super::rights::{self, Capability};
 use super::target::OsView;
 use super::thp_shrinker::Shrinker;
 use super::zero_ranges::{Piece, Sort, candidates, pieces};
@@ -129,14 +129,13 @@ struct Reader {
 
 impl Reader {
     fn open(process: &Process) -> Known<Reader> {
-        let advice =
-            "run as root, or with CAP_SYS_PTRACE, or as the JVM's user with kernel.yama.ptrace_scope=0";
-        let hint = || rights::hint(&[Capability::SysPtrace], advice);
-        let open = |name: &str| {
-            process.open_file(name).map_err(|error| gap(&format!("/proc/PID/{name}"), &error).hint(hint()))
-        };
         let buffer = vec![0; READ_BYTES as usize / 8];
-        Ok(Reader { memory: open("mem")?, pagemap: open("pagemap")?, buffer, unread_bytes: 0 })
+        Ok(Reader {
+            memory: open(process, "mem")?,
+            pagemap: open(process, "pagemap")?,
+            buffer,
+            unread_bytes: 0,
+        })
     }
 
     fn piece(&mut self, piece: &Piece) -> Known<Seen> {
@@ -195,13 +194,9 @@ fn there(pagemap: &File, range: Range, must_be_huge: bool) -> Known<Vec<Range>> 
 
 /// Before Linux 6.7.
 fn there_by_words(pagemap: &File, range: Range) -> Known<Vec<Range>> {
-    let mut words = vec![0; (range.bytes() / base_page() * 8) as usize];
-    pagemap
-        .read_exact_at(&mut words, range.start.0 / base_page() * 8)
-        .map_err(|error| gap("/proc/PID/pagemap", &error))?;
     let mut there = Vec::new();
-    for (index, word) in words.as_chunks::<8>().0.iter().enumerate() {
-        if Word(u64::from_le_bytes(*word)).is_present() {
+    for (index, word) in words_of(pagemap, range)?.iter().enumerate() {
+        if word.is_present() {
             push(&mut there, Range::sized(range.start.plus(index as u64 * base_page()), base_page()));
         }
     }

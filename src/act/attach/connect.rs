@@ -10,7 +10,7 @@ use crate::act::as_target::{User, directory};
 use crate::act::signals;
 use crate::base::limits::ATTACH_ANSWER_BYTES_MAX;
 use crate::os::loaded;
-use crate::os::place::{facts_of, open_at};
+use crate::os::place::{by_descriptor, facts_of, open_at};
 use crate::os::process::Process;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::ffi::CString;
@@ -166,8 +166,7 @@ impl Door {
 
     /// Connects to the very file that was looked at: a path could lead elsewhere by now.
     fn connect(&self, socket: &File, deadline: Instant) -> io::Result<UnixStream> {
-        let path = format!("/proc/self/fd/{}", socket.as_raw_fd());
-        self.user().does_or_we_do(|| connect(&path, deadline))
+        self.user().does_or_we_do(|| connect(&by_descriptor(socket), deadline))
     }
 
     /// Whether the process that listens is the one that was asked for. It sees as pid 0 one that our pid namespace does

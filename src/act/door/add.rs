@@ -2,7 +2,7 @@
 //! read back; where it is short, memory is compacted and the rest is asked for again. Only differences are written.
 
 use super::apply::Run;
-use super::journal::{Entry, Goal, Seen};
+use super::journal::{Entry, Goal};
 use super::{DoorError, denied, number};
 use crate::base::limits::DOOR_POOL_ROUNDS_MAX;
 use std::time::Duration;
@@ -11,13 +11,6 @@ const COMPACT: &str = "/proc/sys/vm/compact_memory";
 const DROP: &str = "/proc/sys/vm/drop_caches";
 /// What compaction gets before the next try: it works on while the write returns.
 const PAUSE: Duration = Duration::from_millis(50);
-
-fn value(seen: &Seen) -> u64 {
-    match seen {
-        Seen::Number { value, .. } => *value,
-        _ => 0,
-    }
-}
 
 /// Returns notes on what was done in addition to the writing.
 pub fn add(run: &mut Run, step: usize, file: &str, by: u64) -> Result<Vec<String>, DoorError> {
@@ -28,7 +21,7 @@ pub fn add(run: &mut Run, step: usize, file: &str, by: u64) -> Result<Vec<String
             notes.extend(ladder(run, round)?);
         }
         let before = number::see_again(run.machine, file)?;
-        let from = value(&before);
+        let from = before.value().unwrap_or(0);
         if last.is_some_and(|last| last != from) {
             notes.push(format!("others changed it in the meantime: it is {from}"));
         }
@@ -39,8 +32,8 @@ pub fn add(run: &mut Run, step: usize, file: &str, by: u64) -> Result<Vec<String
         run.journal.append(run.machine, vec![intent])?;
         let wrote = run.machine.write(file, &goal.to_string());
         let now = number::see_again(run.machine, file)?;
-        let gained = value(&now).saturating_sub(from).min(left);
-        last = Some(value(&now));
+        last = now.value();
+        let gained = last.unwrap_or(0).saturating_sub(from).min(left);
         left -= gained;
         run.journal.append(run.machine, vec![Entry::ReadBack { step, now, coupled: None }])?;
         wrote.map_err(|error| denied(file, &error))?;

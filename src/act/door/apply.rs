@@ -2,8 +2,8 @@
 //! those before it back: a plan is made whole or not at all.
 
 use super::history;
-use super::journal::{Begin, Coupled, Entry, Goal, PlanMark, SCHEMA, Seen};
-use super::look::{self, Preview, kernel_text, reached, see};
+use super::journal::{Begin, Coupled, Entry, Goal, PlanMark, SCHEMA, Seen, begin};
+use super::look::{self, Preview, kernel_text, reached, see, seen};
 use super::machine::{Lies, Machine};
 use super::step::{Change, FILE_MODE, Step};
 use super::store::{Journal, Kept, State, Store};
@@ -213,10 +213,7 @@ fn made(records: &[super::journal::Record], steps: usize) -> Vec<Made> {
 }
 
 fn receipt(journal: Journal, outcome: Outcome, notes: Vec<String>) -> Receipt {
-    let asked = match journal.records.first().map(|record| &record.entry) {
-        Some(Entry::Begin(begin)) => begin.steps.clone(),
-        _ => Vec::new(),
-    };
+    let asked = begin(&journal.records).map(|begin| begin.steps.clone()).unwrap_or_default();
     let steps = made(&journal.records, asked.len());
     Receipt { id: journal.id, journal: journal.path.display().to_string(), outcome, asked, steps, notes }
 }
@@ -233,7 +230,7 @@ impl Run<'_> {
         if let Change::Add { file, by: by @ 1.. } = change {
             notes = add::add(self, step, file, *by)?;
         } else {
-            let before = self.see(change)?;
+            let before = seen(self.machine, change)?;
             let goal = look::goal(change, &before)?;
             let directory = matches!((change, &before), (Change::Directory { .. }, Seen::Directory { .. }));
             match directory || reached(&goal, &before) {
@@ -242,10 +239,6 @@ impl Run<'_> {
             }
         }
         self.journal.append(self.machine, vec![Entry::Made { step, already, notes }])
-    }
-
-    fn see(&self, change: &Change) -> Result<Seen, DoorError> {
-        see(self.machine, change).map_err(|error| denied(change.place(), &error))
     }
 
     fn write(
@@ -260,7 +253,7 @@ impl Run<'_> {
         let intent = Entry::Intent { step, before, goal: goal.clone(), coupled: coupled.clone() };
         self.journal.append(machine, vec![intent])?;
         let wrote = self.change(step, change);
-        let now = self.see(change)?;
+        let now = seen(self.machine, change)?;
         let after = super::apply::coupled(machine, change);
         let moved = (after != coupled).then(|| moved_note(coupled.as_ref(), after.as_ref()));
         let there = wrote.is_ok() && is_there(change, &goal, &now, &mount_source(&self.journal.id, step));

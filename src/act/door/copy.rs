@@ -1,9 +1,9 @@
 //! Copies a directory, as `cp -a` does: owners, modes and times stay. Times matter: a JVM takes its class data archive only when
 //! the time of lib/modules is the one that the archive was made with (JDK 17 cds/filemap.cpp, `SharedClassPathEntry::validate`).
 
-use super::linux::{by_descriptor, name};
+use super::linux::name;
 use crate::base::limits::{DOOR_COPIED_DEPTH_MAX, DOOR_COPIED_FILES_MAX};
-use crate::os::place::open_at;
+use crate::os::place::{by_descriptor, open_at};
 use rustix::fs::{Mode, mkdirat, symlinkat};
 use std::collections::HashSet;
 use std::ffi::CString;

@@ -1,6 +1,6 @@
 //! What a journal says of each step: how far it came, and how far it was undone.
 
-use super::journal::{Coupled, Entry, Goal, How, Record, Seen};
+use super::journal::{self, Coupled, Entry, Goal, How, Record, Seen};
 use super::step::Change;
 
 /// One write and what was read after it.
@@ -12,14 +12,6 @@ pub struct Round {
     pub after: Option<(Seen, Option<Coupled>)>,
 }
 
-/// An undo that began.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Back {
-    pub before: Seen,
-    pub goal: Goal,
-    pub coupled: Option<Coupled>,
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     pub rounds: Vec<Round>,
@@ -28,25 +20,18 @@ pub struct History {
     /// It was so before: this was found.
     pub already: Option<Seen>,
     pub notes: Vec<String>,
-    pub back: Option<Back>,
+    pub back: Option<Round>,
     pub undone: Option<How>,
     /// When the last of it was read.
     pub at_ns: u64,
 }
 
-fn value(seen: &Seen) -> Option<u64> {
-    match seen {
-        Seen::Number { value, .. } => Some(*value),
-        _ => None,
-    }
-}
-
 impl Round {
     pub fn value_before(&self) -> u64 {
-        value(&self.before).unwrap_or(0)
+        self.before.value().unwrap_or(0)
     }
     pub fn value_after(&self) -> Option<u64> {
-        value(&self.after.as_ref()?.0)
+        self.after.as_ref()?.0.value()
     }
     pub fn value_aimed(&self) -> u64 {
         match self.goal {
@@ -72,7 +57,7 @@ impl History {
 pub fn of(records: &[Record], steps: usize) -> Vec<History> {
     let mut all = vec![History::default(); steps];
     for record in records {
-        let Some(history) = step(&record.entry).and_then(|step| all.get_mut(step)) else { continue };
+        let Some(history) = record.entry.step().and_then(|step| all.get_mut(step)) else { continue };
         history.at_ns = record.at_ns;
         match record.entry.clone() {
             Entry::Intent { before, goal, coupled, .. } => {
@@ -87,7 +72,7 @@ pub fn of(records: &[Record], steps: usize) -> Vec<History> {
                 (history.made, history.already, history.notes) = (true, already, notes);
             }
             Entry::UndoIntent { before, goal, coupled, .. } => {
-                history.back = Some(Back { before, goal, coupled })
+                history.back = Some(Round { before, goal, coupled, after: None });
             }
             Entry::Undone { how, .. } => history.undone = Some(how),
             _ => {}
@@ -96,38 +81,27 @@ pub fn of(records: &[Record], steps: usize) -> Vec<History> {
     all
 }
 
-fn step(entry: &Entry) -> Option<usize> {
-    match entry {
-        Entry::Intent { step, .. }
-        | Entry::ReadBack { step, .. }
-        | Entry::Made { step, .. }
-        | Entry::UndoIntent { step, .. }
-        | Entry::Undone { step, .. } => Some(*step),
-        _ => None,
-    }
-}
-
 /// By how much another run of ours has moved the number in a file since a moment.
 pub fn moved(records: &[Record], file: &str, since_ns: u64) -> i128 {
-    let Some(Entry::Begin(begin)) = records.first().map(|record| &record.entry) else { return 0 };
+    let Some(begin) = journal::begin(records) else { return 0 };
     let change = |index: usize| begin.steps.get(index).map(|step| &step.change);
     let ours = |index: usize| matches!(change(index), Some(Change::Add { file: one, .. }) if one == file);
     let mut sum = 0;
     // What was last meant: from, to.
     let mut open: Option<(u64, u64)> = None;
     let since = records.iter().filter(|record| record.at_ns > since_ns);
-    for record in since.filter(|record| step(&record.entry).is_some_and(ours)) {
+    for record in since.filter(|record| record.entry.step().is_some_and(ours)) {
         match &record.entry {
             Entry::Intent { before, goal, .. } => open = range(before, goal),
             Entry::UndoIntent { before, goal, .. } => {
                 // A write that a crash left without its reading.
-                if let (Some((from, to)), Some(now)) = (open, value(before)) {
+                if let (Some((from, to)), Some(now)) = (open, before.value()) {
                     sum += if (from..=to).contains(&now) { i128::from(now) - i128::from(from) } else { 0 };
                 }
                 open = range(before, goal);
             }
             Entry::ReadBack { now, .. } | Entry::Undone { now: Some(now), .. } => {
-                if let (Some((from, _)), Some(now)) = (open.take(), value(now)) {
+                if let (Some((from, _)), Some(now)) = (open.take(), now.value()) {
                     sum += i128::from(now) - i128::from(from);
                 }
             }
@@ -138,7 +112,7 @@ pub fn moved(records: &[Record], file: &str, since_ns: u64) -> i128 {
 }
 
 fn range(before: &Seen, goal: &Goal) -> Option<(u64, u64)> {
-    match (value(before), goal) {
+    match (before.value(), goal) {
         (Some(from), Goal::Number { value }) => Some((from, *value)),
         _ => None,
     }

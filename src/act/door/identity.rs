@@ -1,7 +1,7 @@
 //! Which host this is: a plan is made for one, and fits no other.
 
 use crate::base::Bytes;
-use crate::os::host;
+use crate::os::{host, meminfo};
 
 /// The machine-id, or the boot id where there is none, the kernel's release, and the memory that the kernel manages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,8 @@ pub fn here() -> Identity {
         id => id,
     };
     let meminfo = host::text("/proc/meminfo").unwrap_or_default();
-    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kilobytes: u64 =
-        total.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or_default();
-    Identity { machine, kernel: host::kernel_release(), memory_bytes: kilobytes.saturating_mul(1024) }
+    let memory_bytes = meminfo::fields(&meminfo).remove("MemTotal").unwrap_or_default();
+    Identity { machine, kernel: host::kernel_release(), memory_bytes }
 }
 
 impl Identity {

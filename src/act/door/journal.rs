@@ -154,7 +154,36 @@ pub enum Entry {
     },
 }
 
+impl Seen {
+    pub fn value(&self) -> Option<u64> {
+        match self {
+            Seen::Number { value, .. } => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// What the run is for; `None` in a journal that does not begin with it.
+pub fn begin(records: &[Record]) -> Option<&Begin> {
+    match &records.first()?.entry {
+        Entry::Begin(begin) => Some(begin),
+        _ => None,
+    }
+}
+
 impl Entry {
+    /// The number of the step that it is about.
+    pub fn step(&self) -> Option<usize> {
+        match self {
+            Entry::Intent { step, .. }
+            | Entry::ReadBack { step, .. }
+            | Entry::Made { step, .. }
+            | Entry::UndoIntent { step, .. }
+            | Entry::Undone { step, .. } => Some(*step),
+            _ => None,
+        }
+    }
+
     /// Whether it must be on the disk before we go on. What was read after a write need not: where a loss of power takes such a
     /// record, undo looks at what is there, as after a kill between the write and the record.
     pub fn is_acted_upon(&self) -> bool {
@@ -249,22 +278,17 @@ fn record(line: &[u8], n: u64) -> Result<Record, String> {
 
 /// A journal starts with its plan, and speaks of no step that the plan does not have.
 fn out_of_bounds(records: &[Record]) -> Option<String> {
-    let (first, rest) = records.split_first()?;
-    let Entry::Begin(begin) = &first.entry else { return Some("it does not start with a plan".to_string()) };
+    let (_, rest) = records.split_first()?;
+    let Some(begin) = begin(records) else { return Some("it does not start with a plan".to_string()) };
     if begin.schema != SCHEMA {
         return Some(format!("it has the format {:?}; this version reads {SCHEMA}", begin.schema));
     }
     if begin.steps.len() > DOOR_STEPS_MAX {
         return Some(format!("it has {} steps, more than {DOOR_STEPS_MAX}", begin.steps.len()));
     }
-    let bad = |record: &&Record| match record.entry {
-        Entry::Begin(_) => true,
-        Entry::Intent { step, .. }
-        | Entry::ReadBack { step, .. }
-        | Entry::Made { step, .. }
-        | Entry::UndoIntent { step, .. }
-        | Entry::Undone { step, .. } => step >= begin.steps.len(),
-        _ => false,
+    let bad = |record: &&Record| {
+        let step = record.entry.step();
+        matches!(record.entry, Entry::Begin(_)) || step.is_some_and(|step| step >= begin.steps.len())
     };
     rest.iter().find(bad).map(|record| format!("record {} fits none of its steps", record.n))
 }

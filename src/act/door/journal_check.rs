@@ -2,26 +2,23 @@
 //! it may name only what a plan may name, restore only values that the table of settings has, and of a sum take back no more
 //! than its own step gave. Whoever could write a journal gains nothing that a plan could not do.
 
-use super::journal::{Coupled, Entry, Goal, Record, Seen};
+use super::journal::{self, Coupled, Entry, Goal, Record, Seen};
 use super::machine::Machine;
 use super::step::{Change, Step};
 use super::{allowed, look, number, room};
 
 /// `memory_kib`: of the host, where it is known.
 pub fn check(records: &[Record], state_directory: &str, memory_kib: Option<u64>) -> Result<(), String> {
-    let Some(Entry::Begin(begin)) = records.first().map(|record| &record.entry) else { return Ok(()) };
+    let Some(begin) = journal::begin(records) else { return Ok(()) };
     begin.steps.iter().try_for_each(|step| allowed::check(&step.change, state_directory))?;
     for record in records {
         let entry = |step: &usize| begin.steps.get(*step).ok_or(format!("record {} has no step", record.n));
         match &record.entry {
-            Entry::Intent { step, before, goal, coupled } => {
+            Entry::Intent { step, before, goal, coupled }
+            | Entry::UndoIntent { step, before, goal, coupled } => {
                 let step = entry(step)?;
-                forth(step, before, goal).map_err(|why| format!("record {}: {why}", record.n))?;
-                coupled_fits(step, coupled.as_ref(), memory_kib)?;
-            }
-            Entry::UndoIntent { step, before, goal, coupled } => {
-                let step = entry(step)?;
-                back(step, before, goal).map_err(|why| format!("record {}: {why}", record.n))?;
+                let fits = if matches!(record.entry, Entry::Intent { .. }) { forth } else { back };
+                fits(step, before, goal).map_err(|why| format!("record {}: {why}", record.n))?;
                 coupled_fits(step, coupled.as_ref(), memory_kib)?;
             }
             Entry::ReadBack { step, coupled, .. } => {

@@ -3,13 +3,13 @@
 
 use super::machine::{Lies, Machine};
 use super::{copy, memory, mount};
-use crate::os::place::open_at;
-use rustix::fs::{Access, AtFlags, CWD, Mode, accessat, linkat, mkdirat, unlinkat};
+use crate::os::foreign;
+use crate::os::place::{Place, by_descriptor, has_no_unnamed, open_at};
+use rustix::fs::{Access, AtFlags, accessat};
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,32 +28,25 @@ impl Default for Linux {
     }
 }
 
-/// A directory that is open for looking things up, and the last component of a path.
-pub struct Parent {
-    pub directory: OwnedFd,
-    pub name: CString,
-}
-
 impl Linux {
     /// Below a directory that stands for "/".
     pub fn below(root: impl Into<PathBuf>) -> Linux {
         Linux { root: root.into() }
     }
 
-    pub fn parent(&self, path: &str) -> io::Result<Parent> {
+    pub fn place(&self, path: &str) -> io::Result<Place> {
         let mut parts = path.strip_prefix('/').ok_or(io::ErrorKind::InvalidInput)?.split('/');
         let last = parts.next_back().ok_or(io::ErrorKind::InvalidInput)?;
         let mut directory: OwnedFd = File::open(&self.root)?.into();
         for part in parts {
             directory = open_at(directory, &name(part)?, libc::O_PATH | libc::O_DIRECTORY, 0)?.into();
         }
-        Ok(Parent { directory, name: name(last)? })
+        Ok(Place { directory, name: name(last)?, shown: path.into() })
     }
 
     /// A regular file that is there.
     pub fn open(&self, path: &str, flags: libc::c_int) -> io::Result<File> {
-        let parent = self.parent(path)?;
-        let file = open_at(parent.directory, &parent.name, flags | libc::O_NONBLOCK, 0)?;
+        let file = self.place(path)?.open(flags | libc::O_NONBLOCK)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file"));
         }
@@ -62,8 +55,7 @@ impl Linux {
 
     /// A directory, for looking things up in it.
     pub fn open_directory(&self, path: &str) -> io::Result<OwnedFd> {
-        let parent = self.parent(path)?;
-        Ok(open_at(parent.directory, &parent.name, libc::O_RDONLY | libc::O_DIRECTORY, 0)?.into())
+        Ok(self.place(path)?.open(libc::O_RDONLY | libc::O_DIRECTORY)?.into())
     }
 }
 
@@ -74,16 +66,9 @@ pub fn name(part: &str) -> io::Result<CString> {
     CString::new(part).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-/// The name in /proc of an open file or directory, which needs no path.
-pub fn by_descriptor(file: &impl AsFd) -> String {
-    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
-}
-
 impl Machine for Linux {
     fn read(&self, file: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.open(file, libc::O_RDONLY)?.take(bytes_max).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        foreign::start(self.open(file, libc::O_RDONLY)?, bytes_max)
     }
 
     fn may_write(&self, file: &str) -> io::Result<()> {
@@ -97,8 +82,7 @@ impl Machine for Linux {
     }
 
     fn may_create(&self, path: &str) -> io::Result<()> {
-        let parent = self.parent(path)?;
-        Ok(accessat(parent.directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
+        Ok(accessat(self.place(path)?.directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
     }
 
     fn write(&self, file: &str, text: &str) -> io::Result<()> {
@@ -114,55 +98,51 @@ impl Machine for Linux {
     }
 
     fn lies(&self, path: &str) -> io::Result<Lies> {
-        let found =
-            self.parent(path).and_then(|parent| open_at(parent.directory, &parent.name, libc::O_PATH, 0));
-        let file = match found {
+        let file = match self.place(path).and_then(|place| place.open(libc::O_PATH)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lies::Nothing),
             found => found?,
         };
-        let meta = file.metadata()?;
-        let kind = meta.file_type();
+        let kind = file.metadata()?.file_type();
         Ok(match () {
             () if kind.is_file() => Lies::File,
             () if kind.is_dir() => {
                 let mut entries = std::fs::read_dir(by_descriptor(&file))?;
                 Lies::Directory { empty: entries.next().is_none() }
             }
-            () if kind.is_symlink() || kind.is_fifo() || meta.rdev() != 0 => Lies::Other,
             () => Lies::Other,
         })
     }
 
     fn create(&self, file: &str, text: &str, mode: u32) -> io::Result<()> {
-        let parent = self.parent(file)?;
-        let flags = libc::O_TMPFILE | libc::O_WRONLY;
+        let place = self.place(file)?;
         // Without a name first, so that no process ever reads half a file; then under its name, unless that is taken.
-        let mut unnamed = match open_at(&parent.directory, c".", flags, mode) {
-            Err(error) if without_unnamed(&error) => return create_directly(&parent, text, mode),
-            unnamed => unnamed?,
-        };
-        fill(&mut unnamed, text, mode)?;
-        let follow = AtFlags::SYMLINK_FOLLOW;
-        linkat(CWD, by_descriptor(&unnamed), &parent.directory, &parent.name, follow)?;
-        sync_directory(&parent.directory)
+        match place.unnamed(mode) {
+            Err(error) if has_no_unnamed(&error) => fill(&mut place.create_new(mode)?, text)?,
+            unnamed => {
+                let mut unnamed = unnamed?;
+                fill(&mut unnamed, text)?;
+                place.take(&unnamed)?;
+            }
+        }
+        sync_directory(&place)
     }
 
     fn remove(&self, file: &str) -> io::Result<()> {
-        let parent = self.parent(file)?;
-        unlinkat(&parent.directory, &parent.name, AtFlags::empty())?;
-        sync_directory(&parent.directory)
+        let place = self.place(file)?;
+        place.remove()?;
+        sync_directory(&place)
     }
 
     fn make_directory(&self, path: &str) -> io::Result<()> {
-        let parent = self.parent(path)?;
-        mkdirat(&parent.directory, &parent.name, Mode::from_raw_mode(0o755))?;
-        sync_directory(&parent.directory)
+        let place = self.place(path)?;
+        place.make_directory()?;
+        sync_directory(&place)
     }
 
     fn remove_directory(&self, path: &str) -> io::Result<()> {
-        let parent = self.parent(path)?;
-        unlinkat(&parent.directory, &parent.name, AtFlags::REMOVEDIR)?;
-        sync_directory(&parent.directory)
+        let place = self.place(path)?;
+        place.remove_directory()?;
+        sync_directory(&place)
     }
 
     fn mount_tmpfs(&self, at: &str, source: &str, options: &str) -> io::Result<()> {
@@ -174,7 +154,7 @@ impl Machine for Linux {
     }
 
     fn unmount(&self, at: &str) -> io::Result<()> {
-        mount::unmount(&self.parent(at)?)
+        mount::unmount(&self.place(at)?)
     }
 
     fn users(&self, at: &str) -> Vec<i32> {
@@ -186,7 +166,7 @@ impl Machine for Linux {
     }
 
     fn swap_on(&self, file: &str, bytes: u64) -> io::Result<()> {
-        memory::swap_on(&self.parent(file)?, bytes)
+        memory::swap_on(&self.place(file)?, bytes)
     }
 
     fn is_swap(&self, file: &str) -> io::Result<bool> {
@@ -198,11 +178,12 @@ impl Machine for Linux {
     }
 
     fn make_group(&self, path: &str, limit_bytes: u64) -> io::Result<()> {
-        memory::make_group(&self.parent(path)?, limit_bytes)
+        memory::make_group(&self.place(path)?, limit_bytes)
     }
 
+    /// Nothing is synced: a cgroup is on no disk.
     fn remove_group(&self, path: &str) -> io::Result<()> {
-        memory::remove_group(&self.parent(path)?)
+        self.place(path)?.remove_directory()
     }
 
     fn members(&self, path: &str) -> Vec<i32> {
@@ -223,27 +204,12 @@ impl Machine for Linux {
     }
 }
 
-/// A filesystem or a kernel that has no files without a name.
-fn without_unnamed(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL | libc::ENOENT))
-}
-
-fn create_directly(parent: &Parent, text: &str, mode: u32) -> io::Result<()> {
-    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-    let mut file = open_at(&parent.directory, &parent.name, flags, mode)?;
-    fill(&mut file, text, mode)?;
-    sync_directory(&parent.directory)
-}
-
-fn fill(file: &mut File, text: &str, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
+fn fill(file: &mut File, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
-    // The mode that the plan says, whatever our umask is.
-    file.set_permissions(std::fs::Permissions::from_mode(mode))?;
     file.sync_all()
 }
 
 /// A name that was made or removed survives a loss of power only when its directory is on the disk.
-fn sync_directory(directory: &OwnedFd) -> io::Result<()> {
-    File::open(by_descriptor(directory))?.sync_all()
+fn sync_directory(place: &Place) -> io::Result<()> {
+    File::open(by_descriptor(&place.directory))?.sync_all()
 }

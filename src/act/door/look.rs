@@ -10,7 +10,7 @@ use crate::base::limits::DOOR_KERNEL_FILE_BYTES_MAX;
 use std::io;
 
 /// A step before it is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preview {
     /// `None`: it cannot be known yet, or not be read.
     pub before: Option<Seen>,
@@ -24,24 +24,20 @@ pub struct Preview {
 /// Each step, as far as it can be known before those before it are made.
 pub fn preview(machine: &dyn Machine, steps: &[Step], state_directory: &str) -> Vec<Preview> {
     let one = |(index, step): (usize, &Step)| {
-        let hindered =
-            |why: DoorError| Preview { before: None, goal: None, already: false, hindrance: Some(why) };
+        let hindered = |why| Preview { hindrance: Some(why), ..Preview::default() };
         if let Err(why) = allowed::check(&step.change, state_directory) {
             return hindered(DoorError::Refused(why));
         }
         let (earlier, change) = (&steps[..index], &step.change);
         if prepared(change, earlier) {
             let hindrance = room::check(machine, change, earlier).err();
-            return Preview { before: None, goal: Some(Goal::There), already: false, hindrance };
+            return Preview { goal: Some(Goal::There), hindrance, ..Preview::default() };
         }
         match see(machine, change) {
             // The door itself makes the state directory.
-            Ok(Seen::Absent) if is_directory_in(change, state_directory) => Preview {
-                before: Some(Seen::Absent),
-                goal: Some(Goal::There),
-                already: false,
-                hindrance: None,
-            },
+            Ok(Seen::Absent) if is_directory_in(change, state_directory) => {
+                Preview { before: Some(Seen::Absent), goal: Some(Goal::There), ..Preview::default() }
+            }
             Ok(seen) => judge(machine, change, seen, earlier),
             Err(error) => hindered(denied(change.place(), &error)),
         }
@@ -77,17 +73,15 @@ fn on_own_mount(change: &Change, earlier: &[Step]) -> bool {
 }
 
 fn judge(machine: &dyn Machine, change: &Change, seen: Seen, earlier: &[Step]) -> Preview {
-    let outcome = goal(change, &seen).and_then(|goal| {
+    let judged = goal(change, &seen).and_then(|goal| {
         let already = reached(&goal, &seen);
         if !already {
             can_be_made(machine, change, &seen, earlier)?;
         }
-        Ok((goal, already))
+        Ok(Preview { goal: Some(goal), already, ..Preview::default() })
     });
-    match outcome {
-        Ok((goal, already)) => Preview { before: Some(seen), goal: Some(goal), already, hindrance: None },
-        Err(why) => Preview { before: Some(seen), goal: None, already: false, hindrance: Some(why) },
-    }
+    let judged = judged.unwrap_or_else(|why| Preview { hindrance: Some(why), ..Preview::default() });
+    Preview { before: Some(seen), ..judged }
 }
 
 /// What the step makes of what is there; an error where it must not be touched.
@@ -220,6 +214,11 @@ pub fn see(machine: &dyn Machine, change: &Change) -> io::Result<Seen> {
             Lies::File | Lies::Other => Seen::Other,
         }),
     }
+}
+
+/// The same, where a run cannot go on without it.
+pub fn seen(machine: &dyn Machine, change: &Change) -> Result<Seen, DoorError> {
+    see(machine, change).map_err(|error| denied(change.place(), &error))
 }
 
 /// In part: a file that is not swapped to, as a crash leaves it while it is filled or after the swap was ended.

@@ -4,10 +4,9 @@
 //! "SWAPSPACE2" at the end of the first page. The file is written whole, for the kernel swaps to no file with holes
 //! (mm/swapfile.c, `generic_swapfile_activate`).
 
-use super::linux::{Parent, by_descriptor};
 use crate::base::PAGE;
-use crate::os::place::open_at;
-use rustix::fs::{AtFlags, Mode, mkdirat, unlinkat};
+use crate::os::mounted::unescaped;
+use crate::os::place::{Place, by_descriptor, open_at};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,9 +20,9 @@ const WRITTEN_BYTES: usize = 1 << 20;
 /// The limit of a group, by version 1 and 2.
 const LIMITS: [&std::ffi::CStr; 2] = [c"memory.limit_in_bytes", c"memory.max"];
 
-pub fn swap_on(parent: &Parent, bytes: u64) -> io::Result<()> {
+pub fn swap_on(place: &Place, bytes: u64) -> io::Result<()> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
-    let mut file = open_at(&parent.directory, &parent.name, flags, 0o600)?;
+    let mut file = open_at(&place.directory, &place.name, flags, 0o600)?;
     fill(&mut file, bytes)?;
     let path = CString::new(by_descriptor(&file))?;
     // SAFETY: the path outlives the call.
@@ -57,7 +56,7 @@ fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
 pub fn is_swap(file: &File) -> io::Result<bool> {
     let meta = file.metadata()?;
     let same = |path: &str| {
-        let path = path.replace("\\040", " ");
+        let path = unescaped(path);
         std::fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (meta.dev(), meta.ino()))
     };
     let swaps = std::fs::read_to_string("/proc/swaps")?;
@@ -74,9 +73,9 @@ fn worked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-pub fn make_group(parent: &Parent, limit_bytes: u64) -> io::Result<()> {
-    mkdirat(&parent.directory, &parent.name, Mode::from_raw_mode(0o755))?;
-    let group = open_at(&parent.directory, &parent.name, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+pub fn make_group(place: &Place, limit_bytes: u64) -> io::Result<()> {
+    place.make_directory()?;
+    let group = place.open(libc::O_PATH | libc::O_DIRECTORY)?;
     for limit in LIMITS {
         match open_at(&group, limit, libc::O_WRONLY, 0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -87,11 +86,6 @@ pub fn make_group(parent: &Parent, limit_bytes: u64) -> io::Result<()> {
         io::ErrorKind::Unsupported,
         "this group limits no memory: the controller is not on here",
     ))
-}
-
-/// Nothing is synced: a cgroup is on no disk.
-pub fn remove_group(parent: &Parent) -> io::Result<()> {
-    Ok(unlinkat(&parent.directory, &parent.name, AtFlags::REMOVEDIR)?)
 }
 
 #[cfg(test)]

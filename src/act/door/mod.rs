@@ -66,7 +66,7 @@ pub fn denied(what: &str, error: &io::Error) -> DoorError {
         Some(libc::EACCES | libc::EPERM) => DoorError::Rights(format!(
             "{what}: {error}; {}",
             rights::hint(
-                &[Capability::SysAdmin, Capability::DacOverride],
+                &[Capability::SYS_ADMIN, Capability::DAC_OVERRIDE],
                 "run marusa as root of the host (CAP_SYS_ADMIN, CAP_DAC_OVERRIDE)"
             )
         )),

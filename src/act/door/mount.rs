@@ -1,7 +1,8 @@
 //! A tmpfs of ours: mounted under a name by which it is known again, and unmounted only when no process uses it.
 
-use super::linux::{Parent, by_descriptor};
 use crate::os::host;
+use crate::os::mounted::Mounted;
+use crate::os::place::{Place, by_descriptor};
 use rustix::mount::{MountFlags, UnmountFlags};
 use std::ffi::CString;
 use std::io;
@@ -13,7 +14,7 @@ pub fn tmpfs(at: &OwnedFd, source: &str, options: &str) -> io::Result<()> {
     Ok(rustix::mount::mount(source, by_descriptor(at), "tmpfs", flags, options.as_c_str())?)
 }
 
-pub fn unmount(at: &Parent) -> io::Result<()> {
+pub fn unmount(at: &Place) -> io::Result<()> {
     let mut path = by_descriptor(&at.directory).into_bytes();
     path.push(b'/');
     path.extend(at.name.as_bytes());
@@ -28,28 +29,8 @@ pub fn source(at: &str) -> io::Result<Option<String>> {
 
 /// proc(5): "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue"; later lines lie on top.
 fn source_in(mountinfo: &str, at: &str) -> Option<String> {
-    let of = |line: &str| {
-        let (left, right) = line.split_once(" - ")?;
-        let point = left.split(' ').nth(4)?;
-        (unescaped(point) == at).then(|| unescaped(right.split(' ').nth(1).unwrap_or_default()))
-    };
-    mountinfo.lines().rev().find_map(of)
-}
-
-/// Blanks and backslashes are written as \040 and the like.
-fn unescaped(text: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('\\') {
-        plain.push_str(before);
-        let code = after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match code.filter(u8::is_ascii) {
-            Some(code) => plain.push(char::from(code)),
-            None => plain.push('\\'),
-        }
-        rest = if code.is_some() { &after[3..] } else { after };
-    }
-    plain + rest
+    let mut mounts = mountinfo.lines().rev().filter_map(Mounted::parse);
+    mounts.find(|mounted| mounted.at == at).map(|mounted| mounted.source)
 }
 
 /// Processes that map a file of this filesystem, have one open, or are in it.
@@ -85,6 +66,5 @@ mod tests {
         assert_eq!(source_in(text, "/a b").as_deref(), Some("other"));
         assert_eq!(source_in(text, "/").as_deref(), Some("/dev/vda"));
         assert_eq!(source_in(text, "/a"), None);
-        assert_eq!(unescaped("a\\134b\\9\\"), "a\\b\\9\\");
     }
 }

@@ -36,12 +36,10 @@ pub struct Setting {
     /// `*` stands for one digit or more.
     pub file: &'static str,
     pub takes: Takes,
-    /// Where the kernel says so.
-    pub source: &'static str,
 }
 
-const fn setting(file: &'static str, takes: Takes, source: &'static str) -> Setting {
-    Setting { file, takes, source }
+const fn setting(file: &'static str, takes: Takes) -> Setting {
+    Setting { file, takes }
 }
 
 const fn number(least: u64, most: u64) -> Takes {
@@ -54,126 +52,60 @@ const SHARED_OF_SIZE: &[&str] = &["always", "inherit", "within_size", "advise", 
 const SHARED: &[&str] = &["always", "within_size", "advise", "never", "deny", "force"];
 const DEFRAG: &[&str] = &["always", "defer", "defer+madvise", "madvise", "never"];
 
-/// Everything that a plan may change below /proc/sys and /sys.
+/// Everything that a plan may change below /proc/sys and /sys, and where the kernel reads it.
 pub const SETTINGS: [Setting; 26] = [
-    setting("/proc/sys/vm/nr_hugepages", Takes::Pages, "mm/hugetlb.c: nr_hugepages_store_common"),
-    setting("/proc/sys/vm/nr_overcommit_hugepages", Takes::Pages, "mm/hugetlb.c: hugetlb_overcommit_handler"),
-    setting(
-        "/sys/kernel/mm/hugepages/hugepages-*kB/nr_hugepages",
-        Takes::Pages,
-        "mm/hugetlb.c: nr_hugepages_store_common",
-    ),
-    setting(
-        "/sys/kernel/mm/hugepages/hugepages-*kB/nr_overcommit_hugepages",
-        Takes::Pages,
-        "mm/hugetlb.c: nr_overcommit_hugepages_store",
-    ),
-    setting(
-        "/sys/devices/system/node/node*/hugepages/hugepages-*kB/nr_hugepages",
-        Takes::Pages,
-        "mm/hugetlb.c: nr_hugepages_store_common",
-    ),
+    setting("/proc/sys/vm/nr_hugepages", Takes::Pages), // mm/hugetlb.c: nr_hugepages_store_common
+    setting("/proc/sys/vm/nr_overcommit_hugepages", Takes::Pages), // mm/hugetlb.c: hugetlb_overcommit_handler
+    setting("/sys/kernel/mm/hugepages/hugepages-*kB/nr_hugepages", Takes::Pages), // mm/hugetlb.c: nr_hugepages_store_common
+    // mm/hugetlb.c: nr_overcommit_hugepages_store
+    setting("/sys/kernel/mm/hugepages/hugepages-*kB/nr_overcommit_hugepages", Takes::Pages),
+    // mm/hugetlb.c: nr_hugepages_store_common
+    setting("/sys/devices/system/node/node*/hugepages/hugepages-*kB/nr_hugepages", Takes::Pages),
     // A group's number; the kernel keeps it as an int (mm/hugetlb.c: sysctl_hugetlb_shm_group).
-    setting("/proc/sys/vm/hugetlb_shm_group", number(0, i32::MAX as u64), "mm/hugetlb.c: hugetlb_table"),
-    setting("/proc/sys/vm/hugetlb_optimize_vmemmap", SWITCH, "mm/hugetlb_vmemmap.c: hugetlb_vmemmap_sysctls"),
+    setting("/proc/sys/vm/hugetlb_shm_group", number(0, i32::MAX as u64)), // mm/hugetlb.c: hugetlb_table
+    setting("/proc/sys/vm/hugetlb_optimize_vmemmap", SWITCH), // mm/hugetlb_vmemmap.c: hugetlb_vmemmap_sysctls
     // The least is the default, DEFAULT_MAX_MAP_COUNT: with fewer, programs cannot map what they are built to map.
-    setting(
-        "/proc/sys/vm/max_map_count",
-        Takes::Limit { least: 65_530, most: i32::MAX as u64 },
-        "include/linux/mm.h: DEFAULT_MAX_MAP_COUNT; mm/util.c",
-    ),
-    setting("/proc/sys/vm/compaction_proactiveness", number(0, 100), "mm/compaction.c: vm_compaction"),
+    // include/linux/mm.h: DEFAULT_MAX_MAP_COUNT; mm/util.c
+    setting("/proc/sys/vm/max_map_count", Takes::Limit { least: 65_530, most: i32::MAX as u64 }),
+    setting("/proc/sys/vm/compaction_proactiveness", number(0, 100)), // mm/compaction.c: vm_compaction
     // The least is the default before Linux 3.16, 32 MiB; the most is the default since (ULONG_MAX - (1 << 24)), with which
     // sums of programs do not overflow.
-    setting(
-        "/proc/sys/kernel/shmmax",
-        Takes::Limit { least: 0x200_0000, most: u64::MAX - (1 << 24) },
-        "include/uapi/linux/shm.h: SHMMAX",
-    ),
-    setting(
-        "/proc/sys/kernel/shmall",
-        Takes::Limit { least: 2_097_152, most: u64::MAX - (1 << 24) },
-        "include/uapi/linux/shm.h: SHMALL",
-    ),
-    setting(
-        "/proc/sys/kernel/shmmni",
-        Takes::Limit { least: 4_096, most: 32_768 },
-        "include/uapi/linux/shm.h: SHMMNI; ipc/util.h: IPCMNI",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/enabled",
-        Takes::Word(&["always", "madvise", "never"]),
-        "mm/huge_memory.c: enabled_store",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/defrag",
-        Takes::Word(DEFRAG),
-        "mm/huge_memory.c: defrag_store",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/shmem_enabled",
-        Takes::Word(SHARED),
-        "mm/shmem.c: shmem_parse_huge",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/hugepages-*kB/enabled",
-        Takes::Word(OF_SIZE),
-        "mm/huge_memory.c: anon_enabled_store",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/hugepages-*kB/shmem_enabled",
-        Takes::Word(SHARED_OF_SIZE),
-        "mm/shmem.c: thpsize_shmem_enabled_store",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/use_zero_page",
-        SWITCH,
-        "mm/huge_memory.c: use_zero_page_store",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/shrink_underused",
-        SWITCH,
-        "mm/huge_memory.c: split_underused_thp_store",
-    ),
-    setting("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag", SWITCH, "mm/khugepaged.c: defrag_store"),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none",
-        number(0, SMALL_IN_HUGE - 1),
-        "mm/khugepaged.c: max_ptes_none_store",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_swap",
-        number(0, SMALL_IN_HUGE - 1),
-        "mm/khugepaged.c: max_ptes_swap_store",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_shared",
-        number(0, SMALL_IN_HUGE - 1),
-        "mm/khugepaged.c: max_ptes_shared_store",
-    ),
+    // include/uapi/linux/shm.h: SHMMAX
+    setting("/proc/sys/kernel/shmmax", Takes::Limit { least: 0x200_0000, most: u64::MAX - (1 << 24) }),
+    // include/uapi/linux/shm.h: SHMALL
+    setting("/proc/sys/kernel/shmall", Takes::Limit { least: 2_097_152, most: u64::MAX - (1 << 24) }),
+    // include/uapi/linux/shm.h: SHMMNI; ipc/util.h: IPCMNI
+    setting("/proc/sys/kernel/shmmni", Takes::Limit { least: 4_096, most: 32_768 }),
+    // mm/huge_memory.c: enabled_store
+    setting("/sys/kernel/mm/transparent_hugepage/enabled", Takes::Word(&["always", "madvise", "never"])),
+    setting("/sys/kernel/mm/transparent_hugepage/defrag", Takes::Word(DEFRAG)), // mm/huge_memory.c: defrag_store
+    setting("/sys/kernel/mm/transparent_hugepage/shmem_enabled", Takes::Word(SHARED)), // mm/shmem.c: shmem_parse_huge
+    // mm/huge_memory.c: anon_enabled_store
+    setting("/sys/kernel/mm/transparent_hugepage/hugepages-*kB/enabled", Takes::Word(OF_SIZE)),
+    // mm/shmem.c: thpsize_shmem_enabled_store
+    setting("/sys/kernel/mm/transparent_hugepage/hugepages-*kB/shmem_enabled", Takes::Word(SHARED_OF_SIZE)),
+    setting("/sys/kernel/mm/transparent_hugepage/use_zero_page", SWITCH), // mm/huge_memory.c: use_zero_page_store
+    setting("/sys/kernel/mm/transparent_hugepage/shrink_underused", SWITCH), // mm/huge_memory.c: split_underused_thp_store
+    setting("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag", SWITCH), // mm/khugepaged.c: defrag_store
+    // mm/khugepaged.c: max_ptes_none_store
+    setting("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none", number(0, SMALL_IN_HUGE - 1)),
+    // mm/khugepaged.c: max_ptes_swap_store
+    setting("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_swap", number(0, SMALL_IN_HUGE - 1)),
+    // mm/khugepaged.c: max_ptes_shared_store
+    setting("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_shared", number(0, SMALL_IN_HUGE - 1)),
     // From one page to 64 GiB of them in one turn.
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan",
-        number(1, (64 << 30) / PAGE),
-        "mm/khugepaged.c: pages_to_scan_store",
-    ),
+    // mm/khugepaged.c: pages_to_scan_store
+    setting("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan", number(1, (64 << 30) / PAGE)),
     // Without a pause (0) khugepaged takes a whole CPU; a day is as good as never.
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs",
-        number(1, 86_400_000),
-        "mm/khugepaged.c: scan_sleep_millisecs_store",
-    ),
-    setting(
-        "/sys/kernel/mm/transparent_hugepage/khugepaged/alloc_sleep_millisecs",
-        number(1, 86_400_000),
-        "mm/khugepaged.c: alloc_sleep_millisecs_store",
-    ),
+    // mm/khugepaged.c: scan_sleep_millisecs_store
+    setting("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", number(1, 86_400_000)),
+    // mm/khugepaged.c: alloc_sleep_millisecs_store
+    setting("/sys/kernel/mm/transparent_hugepage/khugepaged/alloc_sleep_millisecs", number(1, 86_400_000)),
 ];
 
 /// The kernel's reserve of free memory, which moves with the switches of huge pages and which `undo` puts back. Below 1024
 /// "your system will become subtly broken" (Documentation/admin-guide/sysctl/vm.rst).
-pub const RESERVE: Setting =
-    setting("/proc/sys/vm/min_free_kbytes", number(1_024, i32::MAX as u64), "mm/page_alloc.c");
+pub const RESERVE: Setting = setting("/proc/sys/vm/min_free_kbytes", number(1_024, i32::MAX as u64)); // mm/page_alloc.c
 
 /// The setting that a file is.
 pub fn of(file: &str) -> Option<&'static Setting> {
@@ -269,7 +201,6 @@ mod tests {
             let file = one.file.replace("kB/", "!").replace("-*!", "-2048kB/").replace('*', "1");
             assert_eq!(of(&file), Some(one), "{file}");
             assert!(one.file.starts_with("/proc/sys/") || one.file.starts_with("/sys/"), "{file}");
-            assert!(!one.source.is_empty());
             match one.takes {
                 Takes::Number { least, most } | Takes::Limit { least, most } => {
                     assert!(least < most, "{file}")

@@ -6,6 +6,7 @@ use super::{DoorError, denied};
 use crate::act::file_lock;
 use crate::base::limits::{DOOR_JOURNAL_BYTES_MAX, DOOR_JOURNALS_MAX};
 use crate::base::rfc3339;
+use crate::os::foreign;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -130,9 +131,7 @@ impl Store {
         let path = self.journals().join(format!("{id}.journal"));
         let read = || {
             let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path)?;
-            let mut bytes = Vec::new();
-            file.take(DOOR_JOURNAL_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-            Ok(bytes)
+            foreign::start(file, DOOR_JOURNAL_BYTES_MAX + 1)
         };
         let bytes =
             read().map_err(|error: io::Error| denied(&format!("the journal {}", path.display()), &error))?;
@@ -258,10 +257,7 @@ pub enum State {
 
 impl Kept {
     pub fn begin(&self) -> Option<&Begin> {
-        match &self.parsed.records.first()?.entry {
-            Entry::Begin(begin) => Some(begin),
-            _ => None,
-        }
+        journal::begin(&self.parsed.records)
     }
 
     /// Why it cannot be read whole.

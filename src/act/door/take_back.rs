@@ -4,8 +4,8 @@
 
 use super::apply::{coupled, mount_source};
 use super::history::{self, History};
-use super::journal::{Coupled, Entry, Goal, How, Seen};
-use super::look::{kernel_text, see};
+use super::journal::{self, Coupled, Entry, Goal, How, Seen};
+use super::look::{kernel_text, see, seen};
 use super::machine::Machine;
 use super::number::{self, Decision};
 use super::step::Change;
@@ -60,7 +60,7 @@ pub fn take_back(
     drift: &Drift,
     why: &str,
 ) -> Result<(Vec<TakenBack>, bool), DoorError> {
-    let Some(Entry::Begin(begin)) = journal.records.first().map(|record| record.entry.clone()) else {
+    let Some(begin) = journal::begin(&journal.records).cloned() else {
         return Err(DoorError::Broken(format!("{} does not start with a plan", journal.path.display())));
     };
     let boot = machine.boot_id();
@@ -101,10 +101,6 @@ impl Taking<'_> {
         }
     }
 
-    fn see(&self, change: &Change) -> Result<Seen, DoorError> {
-        see(self.machine, change).map_err(|error| denied(change.place(), &error))
-    }
-
     fn intend(
         &mut self,
         step: usize,
@@ -116,7 +112,7 @@ impl Taking<'_> {
     }
 
     fn sum(&mut self, turn: &Turn, file: &str) -> Result<Back, DoorError> {
-        let before = self.see(turn.change)?;
+        let before = seen(self.machine, turn.change)?;
         let Seen::Number { value: now, .. } = before else {
             return Ok((How::Left, Some(before), Vec::new()));
         };
@@ -135,7 +131,7 @@ impl Taking<'_> {
         let lent = number::lent(self.machine, file).filter(|_| number::is_pool(file));
         self.intend(turn.step, before, Goal::Number { value: to }, None)?;
         self.machine.write(file, &to.to_string()).map_err(|error| denied(file, &error))?;
-        let after = self.see(turn.change)?;
+        let after = seen(self.machine, turn.change)?;
         let mut notes: Vec<String> = note.into_iter().collect();
         let in_use =
             number::lent(self.machine, file).zip(lent).map_or(0, |(now, was)| now.saturating_sub(was));
@@ -158,7 +154,7 @@ impl Taking<'_> {
         let Turn { change, history, .. } = *turn;
         let Some(round) = history.rounds.last() else { return Ok((How::NotMade, None, Vec::new())) };
         let here = coupled(self.machine, change);
-        let now = self.see(change)?;
+        let now = seen(self.machine, change)?;
         if same(&now, &round.before) {
             let how = match (&history.back, &round.after) {
                 (Some(_), _) => How::Restored,
@@ -183,7 +179,7 @@ impl Taking<'_> {
         self.intend(turn.step, now, goal, wanted.clone())?;
         self.machine.write(change.place(), &written).map_err(|error| denied(change.place(), &error))?;
         let notes = self.restore_coupled(wanted.as_ref())?;
-        let after = self.see(change)?;
+        let after = seen(self.machine, change)?;
         let how = if same(&after, &round.before) { How::Restored } else { How::Left };
         Ok((how, Some(after), notes))
     }
@@ -200,7 +196,7 @@ impl Taking<'_> {
     }
 
     fn file(&mut self, turn: &Turn, file: &str) -> Result<Back, DoorError> {
-        let now = self.see(turn.change)?;
+        let now = seen(self.machine, turn.change)?;
         let whole = turn.history.rounds.last().is_some_and(|round| round.after.is_some());
         match now {
             Seen::Absent => Ok((gone(turn.history), Some(now), Vec::new())),
@@ -215,7 +211,7 @@ impl Taking<'_> {
     }
 
     fn directory(&mut self, turn: &Turn, path: &str) -> Result<Back, DoorError> {
-        let now = self.see(turn.change)?;
+        let now = seen(self.machine, turn.change)?;
         let how = match now {
             Seen::Absent => gone(turn.history),
             Seen::Directory { empty: true } => {
@@ -238,7 +234,7 @@ impl Taking<'_> {
     }
 
     fn swap(&mut self, turn: &Turn, file: &str) -> Result<Back, DoorError> {
-        let now = self.see(turn.change)?;
+        let now = seen(self.machine, turn.change)?;
         let is_on = match now {
             Seen::Absent => return Ok((gone(turn.history), Some(now), Vec::new())),
             Seen::Same | Seen::Part => now == Seen::Same,
@@ -258,7 +254,7 @@ impl Taking<'_> {
     }
 
     fn group(&mut self, turn: &Turn, path: &str) -> Result<Back, DoorError> {
-        let now = self.see(turn.change)?;
+        let now = seen(self.machine, turn.change)?;
         match now {
             Seen::Absent => return Ok((gone(turn.history), Some(now), Vec::new())),
             Seen::Same => self.intend(turn.step, now, Goal::Absent, None)?,
@@ -278,7 +274,7 @@ impl Taking<'_> {
     }
 
     fn mount(&mut self, turn: &Turn, at: &str) -> Result<Back, DoorError> {
-        let now = self.see(turn.change)?;
+        let now = seen(self.machine, turn.change)?;
         let ours = mount_source(&self.journal.id, turn.step);
         match &now {
             Seen::Mount { source } if *source == ours => {}
@@ -295,7 +291,7 @@ impl Taking<'_> {
             }
             result => {
                 result.map_err(|error: io::Error| denied(at, &error))?;
-                Ok((How::Restored, Some(self.see(turn.change)?), Vec::new()))
+                Ok((How::Restored, Some(seen(self.machine, turn.change)?), Vec::new()))
             }
         }
     }

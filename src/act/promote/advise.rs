@@ -4,6 +4,7 @@
 //! mm/khugepaged.c, `madvise_collapse_errno`.
 
 use super::PromoteError;
+use super::change::Change;
 use crate::base::Range;
 use crate::os::pidfd;
 use crate::os::process::Process;
@@ -14,24 +15,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// include/uapi/asm-generic/mman-common.h, the same on x86-64 and aarch64; not every libc has them.
 pub(super) const MADV_COLD: libc::c_int = 20;
 pub(super) const MADV_COLLAPSE: libc::c_int = 25;
-
-/// What the kernel is advised to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advice {
-    /// Put it on a huge page (Linux 6.1).
-    Collapse,
-    /// Not used for now (Linux 5.4).
-    Cold,
-}
-
-impl Advice {
-    fn number(self) -> libc::c_int {
-        match self {
-            Advice::Collapse => MADV_COLLAPSE,
-            Advice::Cold => MADV_COLD,
-        }
-    }
-}
 
 /// Why the kernel does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +43,7 @@ pub enum Refusal {
 }
 
 /// What process_madvise(2) asks for.
-const BOTH: [Capability; 2] = [Capability::SysNice, Capability::SysPtrace];
+const BOTH: [Capability; 2] = [Capability::SYS_NICE, Capability::SYS_PTRACE];
 
 impl Refusal {
     fn of(error: &io::Error) -> Refusal {
@@ -156,8 +139,8 @@ impl Advisor {
         Ok(Advisor { pidfd: pidfd::of(process)? })
     }
 
-    pub fn advise(&self, range: Range, advice: Advice) -> Result<(), Refusal> {
-        match self.call(&[range], advice) {
+    pub fn advise(&self, range: Range, change: Change) -> Result<(), Refusal> {
+        match self.call(&[range], change) {
             Ok(bytes) if bytes == range.bytes() => Ok(()),
             Ok(_) => Err(Refusal::NoEffect),
             Err(error) => Err(Refusal::of(&error)),
@@ -165,14 +148,14 @@ impl Advisor {
     }
 
     /// Whether the kernel would listen at all: a call for no address changes nothing, and is checked anyway.
-    fn is_heard(&self, advice: Advice) -> Result<(), Refusal> {
-        self.call(&[], advice).map(|_| ()).map_err(|error| match Refusal::of(&error) {
+    fn is_heard(&self, change: Change) -> Result<(), Refusal> {
+        self.call(&[], change).map(|_| ()).map_err(|error| match Refusal::of(&error) {
             Refusal::NotHere => Refusal::NoAdvice,
             refusal => refusal,
         })
     }
 
-    fn call(&self, ranges: &[Range], advice: Advice) -> io::Result<u64> {
+    fn call(&self, ranges: &[Range], change: Change) -> io::Result<u64> {
         let vector: Vec<libc::iovec> = ranges
             .iter()
             .map(|range| libc::iovec {
@@ -188,7 +171,10 @@ impl Advisor {
                 self.pidfd.as_raw_fd(),
                 vector.as_ptr(),
                 vector.len(),
-                advice.number(),
+                match change {
+                    Change::Collapse => MADV_COLLAPSE,
+                    Change::Split => MADV_COLD,
+                },
                 0,
             )
         };
@@ -198,19 +184,19 @@ impl Advisor {
 
 /// Whether this kernel lets us collapse blocks of that process, and split them again. Changes nothing.
 pub fn allowed(process: &Process) -> Result<(), PromoteError> {
-    opened(process, Advice::Collapse).map(|_| ())
+    opened(process, Change::Collapse).map(|_| ())
 }
 
 /// Whether this kernel lets us split blocks of that process. Changes nothing.
 pub fn may_split(process: &Process) -> Result<(), PromoteError> {
-    opened(process, Advice::Cold).map(|_| ())
+    opened(process, Change::Split).map(|_| ())
 }
 
-pub(super) fn opened(process: &Process, advice: Advice) -> Result<Advisor, PromoteError> {
+pub(super) fn opened(process: &Process, change: Change) -> Result<Advisor, PromoteError> {
     let pid = process.pid;
     let refused = |refusal| PromoteError::Refused { pid, refusal };
     let advisor = Advisor::of(process).map_err(|error| refused(Refusal::of(&error)))?;
-    advisor.is_heard(advice).map_err(refused)?;
+    advisor.is_heard(change).map_err(refused)?;
     Ok(advisor)
 }
 

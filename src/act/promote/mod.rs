@@ -11,22 +11,20 @@
 //! What is done leaves a receipt (`receipt`), which is written before the doing.
 
 mod advise;
-mod collapse;
+mod change;
 mod done;
 mod pace;
 mod price;
 pub mod receipt;
 mod run;
-mod split;
 mod warm;
 
 pub use advise::{Refusal, allowed, may_split};
-pub use collapse::collapse;
+pub use change::{collapse, split};
 pub use done::{Done, Stopped, Watch};
 pub use pace::Pace;
 pub use price::{CallTimes, Price};
 pub use receipt::Receipt;
-pub use split::split;
 
 use crate::base::{Bytes, Range};
 

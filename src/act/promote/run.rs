@@ -1,7 +1,8 @@
 //! The way through a list of blocks, there and back alike: look, call, look again, rest; stop when asked to, when the target
 //! ends, or when the host has nothing left to give.
 
-use super::advise::{Advice, Advisor, Refusal, opened};
+use super::advise::{Advisor, Refusal, opened};
+use super::change::{Change, Wanted};
 use super::done::{Done, Stopped, Watch};
 use super::pace::{Next, Pacer};
 use super::price::Histogram;
@@ -32,25 +33,6 @@ const FREE_BYTES_MIN: Bytes = 128 << 20;
 /// In huge pages.
 const FREE_HUGE_MIN: u64 = 8;
 
-/// There, or back.
-pub(super) trait Change {
-    fn advice(&self) -> Advice;
-    fn takes_memory(&self) -> bool;
-    fn wanted(&self, block: &Block, now: &Look) -> Wanted;
-    /// What the kernel is asked for.
-    fn range(&self, block: &Block) -> Range;
-    fn is_reached(&self, now: &Look) -> Option<bool>;
-    /// Whether what was changed can be found as it was a moment later.
-    fn may_come_back(&self) -> bool;
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
-    Yes,
-    IsSo,
-    NoLonger,
-}
-
 /// What became of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -60,8 +42,8 @@ enum Outcome {
     Refused(Refusal),
 }
 
-pub(super) struct Run<'a> {
-    change: &'a dyn Change,
+pub(super) struct Run {
+    change: Change,
     advisor: Advisor,
     pagemap: File,
     waiting: Waiting,
@@ -79,11 +61,11 @@ pub(super) struct Run<'a> {
     rested: Duration,
 }
 
-impl<'a> Run<'a> {
-    pub fn start(process: &Process, pace: Pace, change: &'a dyn Change) -> Result<Run<'a>, PromoteError> {
+impl Run {
+    pub fn start(process: &Process, pace: Pace, change: Change) -> Result<Run, PromoteError> {
         let pid = process.pid;
         let failed = |what: &'static str| move |error| PromoteError::Io { pid, what, error };
-        let advisor = opened(process, change.advice())?;
+        let advisor = opened(process, change)?;
         let pagemap = process.open_file("pagemap").map_err(failed("/proc/PID/pagemap"))?;
         let waiting = Waiting::on(process).map_err(failed("it cannot be waited for"))?;
         Ok(Run {
@@ -289,7 +271,7 @@ impl<'a> Run<'a> {
     fn call(&mut self, block: &Block, longest: &mut Duration) -> Result<(), Refusal> {
         let _on_this_cpu = self.warm.as_ref().map(Warm::prepare);
         let started = Instant::now();
-        let answer = self.advisor.advise(self.change.range(block), self.change.advice());
+        let answer = self.advisor.advise(self.change.range(block), self.change);
         let took = started.elapsed();
         self.histogram.add(took);
         *longest = took.max(*longest);

@@ -88,7 +88,7 @@ impl Server {
         let log = base.path().join("log");
         let mut start = Start::new(command(wanted, base.path()), log.clone(), log, wanted.limit);
         start.directory = Some(base.path().to_path_buf());
-        start.removed = super::ask_jdk::OF_THE_SHELL.map(String::from).to_vec();
+        start.removed = super::launched::OF_THE_SHELL.map(String::from).to_vec();
         let running = trial::start(&start)?;
         let mut server = Server { pid: running.pid(), running, base, port, ready_seconds: 0.0 };
         server.get_ready()?;

@@ -125,18 +125,14 @@ impl Recipe {
         );
         let mut bash = Command::new("bash");
         bash.args(["-c", &script]).current_dir(part.path()).stdin(Stdio::null());
-        let output = bash.output().map_err(|error| RecipeError::NotFetched {
+        let not_fetched = |said: String| RecipeError::NotFetched {
             title: self.title(),
             directory: directory.to_path_buf(),
-            said: format!("bash does not run: {error}"),
-        })?;
+            said,
+        };
+        let output = bash.output().map_err(|error| not_fetched(format!("bash does not run: {error}")))?;
         if !output.status.success() {
-            let said = end_of(&output.stderr);
-            return Err(RecipeError::NotFetched {
-                title: self.title(),
-                directory: directory.to_path_buf(),
-                said,
-            });
+            return Err(not_fetched(end_of(&output.stderr)));
         }
         File::create(part.path().join("fetched")).map_err(failed)?;
         if directory.exists() {

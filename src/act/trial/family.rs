@@ -2,11 +2,11 @@
 //! left its parent and its group is found too.
 
 use super::{How, MARK};
+use crate::os::busy;
 use crate::os::cpu_time::ProcessTime;
 use crate::os::host;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::time::{Duration, Instant};
 
 /// Most bytes of an environment that are searched for the word.
@@ -83,10 +83,7 @@ pub fn wait(pid: i32, block: bool) -> Option<(How, Usage)> {
 
 /// Empty in the middle of an execve, when the new memory has none yet (fs/proc/base.c, `environ_open`), and of a zombie.
 fn environment(pid: i32) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(format!("/proc/{pid}/environ")).ok()?;
-    file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    host::read_start(format!("/proc/{pid}/environ"), ENVIRONMENT_BYTES_MAX).ok()
 }
 
 /// The descendants of one program.
@@ -118,11 +115,7 @@ impl Family {
 
     /// Who lives now; orphans that have ended are waited for.
     pub fn look(&mut self) {
-        let all: BTreeMap<i32, ProcessTime> = host::pids()
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|pid| Some((pid, ProcessTime::read(pid)?)))
-            .collect();
+        let all = busy::by_process();
         let mut found = BTreeSet::from([self.root]);
         found.extend(all.iter().filter(|(pid, one)| self.is_orphan(**pid, one)).map(|(pid, _)| *pid));
         // A child may have a smaller number than its parent, where numbers start anew.

@@ -232,7 +232,7 @@ fn without_second_name(path: &Path, mut older: Vec<(u64, PathBuf)>) -> Vec<(u64,
 
 /// A recording that is there, without what is torn at its end.
 fn reopen(place: &Place) -> anyhow::Result<(File, Bytes)> {
-    let path = place.shown();
+    let path = &place.shown;
     let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
     let mut file = place.open_own(libc::O_RDWR | libc::O_APPEND).map_err(|error| failed(&error))?;
     let bytes = input_file::read_all(&mut file, RECORDING_BYTES_MAX).map_err(|error| failed(&error))?;

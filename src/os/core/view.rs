@@ -8,7 +8,7 @@ use crate::base::limits::{CORE_ZERO_BYTES_MAX, MAPPINGS_MAX, PAGE_RUNS_MAX};
 use crate::base::{Addr, Allowance, Gap, Range, Why};
 use crate::os::file_bytes::FileBytes;
 use crate::os::machine::base_page;
-use crate::os::maps::{Mapping, Rights, find_mapping};
+use crate::os::maps::{Mapping, Rights, find_mapping, is_shmem_name};
 use crate::os::pagemap::PageRun;
 use crate::os::status::Status;
 use crate::os::target::{OsView, ProcessFacts, Task};
@@ -77,17 +77,13 @@ fn mapping(load: &Load, range: Range, file: Option<&MappedFile>, notes: &Notes) 
         Some(file) => (file.offset.saturating_add(range.start.0 - file.range.start.0), file.path as u64 + 1),
         None => (0, 0),
     };
-    let rights = Rights { shared: is_shared_name(&path), ..load.rights };
+    // Which mappings are shared is not in a core; memory of these names always is: memfd_create(2) as ZGC uses it,
+    // MAP_SHARED | MAP_ANONYMOUS (mm/shmem.c, `shmem_zero_setup`), SysV segments (ipc/shm.c), POSIX shared memory.
+    let rights = Rights { shared: is_shmem_name(&path), ..load.rights };
     // Memory that is shared without a file has one name, whosever it is.
     let device =
         if path == "/dev/zero (deleted)" { format!("core:{:x}", range.start.0) } else { "core".to_string() };
     Mapping { range, rights, offset, device, inode, path }
-}
-
-/// Which mappings are shared is not in a core; memory of these names always is: memfd_create(2) as ZGC uses it,
-/// MAP_SHARED | MAP_ANONYMOUS (mm/shmem.c, `shmem_zero_setup`), SysV segments (ipc/shm.c), POSIX shared memory.
-fn is_shared_name(path: &str) -> bool {
-    ["/memfd:", "/dev/zero (deleted)", "/SYSV", "/dev/shm/"].iter().any(|start| path.starts_with(start))
 }
 
 /// Names that the kernel gives in /proc/PID/maps and a core does not have. `[heap]` needs malloc's help: `snapshot::core`.

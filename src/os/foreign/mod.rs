@@ -12,13 +12,14 @@ mod resolve;
 mod rights;
 
 use super::maps::Mapping;
+use super::place::{by_descriptor, facts_of};
 use super::process::Process;
-use mounts::{Checked, Mounts};
+use mounts::Mounts;
 pub(super) use mounts::{REFUSED, mount_id};
 pub use rights::with_rights_of;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -66,17 +67,25 @@ impl Root {
 
     /// The names in the directory at `path`.
     pub fn directory(&self, path: &str) -> io::Result<std::fs::ReadDir> {
-        self.found(path, |found| std::fs::read_dir(format!("/proc/self/fd/{}", found.as_raw_fd())))
+        self.found(path, |found| std::fs::read_dir(by_descriptor(found)))
     }
 
     fn found<T>(&self, path: &str, open: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         let path = self.inside(path);
+        let check = |found: &OwnedFd| self.mounts.check(found);
         match self.ids {
+            // The user's rights cannot be taken: each directory on the way and the file are asked for their mode.
             Some(ids) if rights::cannot_be_taken(ids) => {
-                open(&resolve::by_name(&self.directory, path, &Permitted { ids, mounts: &self.mounts })?)
+                open(&resolve::by_name(&self.directory, path, &|found| {
+                    check(found)?;
+                    match rights::permits(&facts_of(found)?, ids) {
+                        true => Ok(()),
+                        false => Err(io::Error::from_raw_os_error(libc::EACCES)),
+                    }
+                })?)
             }
-            Some(ids) => with_rights_of(ids, || open(&resolve::below(&self.directory, path, &self.mounts)?)),
-            None => open(&resolve::below(&self.directory, path, &self.mounts)?),
+            Some(ids) => with_rights_of(ids, || open(&resolve::below(&self.directory, path, &check)?)),
+            None => open(&resolve::below(&self.directory, path, &check)?),
         }
     }
 
@@ -100,24 +109,6 @@ impl Root {
     }
 }
 
-/// What a user may reach, where that user's rights cannot be taken: each directory on the way and the file are asked for their
-/// mode.
-struct Permitted<'a> {
-    ids: (u32, u32),
-    mounts: &'a Mounts,
-}
-
-impl Checked for Permitted<'_> {
-    fn check(&self, found: &OwnedFd) -> io::Result<()> {
-        self.mounts.check(found)?;
-        let facts = resolve::facts(found)?;
-        match rights::permits(&facts, self.ids) {
-            true => Ok(()),
-            false => Err(io::Error::from_raw_os_error(libc::EACCES)),
-        }
-    }
-}
-
 /// The file behind a mapping: by /proc/PID/map_files, which finds deleted files and those outside of the root too but needs
 /// CAP_CHECKPOINT_RESTORE, else by its path. `None`: there is no such regular file.
 pub fn mapped(process: &Process, mapping: &Mapping) -> Option<File> {
@@ -137,12 +128,19 @@ pub fn open_link(process: &Process, name: &str) -> io::Result<File> {
 
 /// A reference to what lies at a path below the root of a process, which opens nothing. Its mounts were checked by the caller.
 pub(super) fn below(root: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
-    resolve::below(root, path, &Mounts::own())
+    let mounts = Mounts::own();
+    resolve::below(root, path, &|found| mounts.check(found))
 }
 
 /// A regular file that the user names, but whose directory or contents may belong to another user: a log.
 pub fn open(path: &Path) -> io::Result<File> {
     regular(&File::options().read(true).custom_flags(libc::O_PATH).open(path)?.into())
+}
+
+/// The list of mounts that a process sees, or its start.
+pub(super) fn mountinfo(process: &Process, bytes_max: u64) -> String {
+    let bytes = process.open_file("mountinfo").and_then(|file| start(file, bytes_max));
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
 /// The file whole, or its start if it is longer than `bytes_max`, also where it grows while it is read.
@@ -154,12 +152,11 @@ pub fn start(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
 
 /// Opens what a reference refers to, if that is a regular file. The reference pins it, so nothing can take its place.
 pub(super) fn regular(found: &OwnedFd) -> io::Result<File> {
-    if resolve::kind(found)? != libc::S_IFREG {
+    if facts_of(found)?.kind() != libc::S_IFREG {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
-    File::options().read(true).custom_flags(flags).open(path)
+    File::options().read(true).custom_flags(flags).open(by_descriptor(found))
 }
 
 #[cfg(test)]

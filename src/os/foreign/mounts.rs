@@ -11,6 +11,8 @@
 use crate::base::limits::{FOREIGN_MOUNTS_BYTES_MAX, FOREIGN_MOUNTS_MAX};
 use crate::os::host;
 use crate::os::lent_file;
+use crate::os::mounted::Mounted;
+use crate::os::place::own_uid;
 use crate::os::process::Process;
 use std::collections::HashMap;
 use std::fs::File;
@@ -39,49 +41,31 @@ pub const REFUSED: [&str; 17] = [
     "tracefs",
 ];
 
-/// Says whether what was found lies where files may be opened.
-pub trait Checked {
-    fn check(&self, found: &OwnedFd) -> io::Result<()>;
-}
-
 /// The mounts of a process and our own, read when the first is asked for.
 pub struct Mounts {
     text: String,
-    known: OnceLock<HashMap<u64, Mount>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Mount {
-    /// "major:minor", decimal, of the superblock: what /proc/PID/maps prints, whatever stat(2) says of a file (btrfs).
-    device: String,
-    kind: String,
-    /// The id of the user who serves a FUSE file system.
-    user: Option<u32>,
+    known: OnceLock<HashMap<u64, Mounted>>,
 }
 
 impl Mounts {
     pub fn of(process: &Process) -> Mounts {
-        let text =
-            process.open_file("mountinfo").and_then(|file| super::start(file, FOREIGN_MOUNTS_BYTES_MAX));
-        Mounts {
-            text: String::from_utf8_lossy(&text.unwrap_or_default()).into_owned(),
-            known: OnceLock::new(),
-        }
+        Mounts { text: super::mountinfo(process, FOREIGN_MOUNTS_BYTES_MAX), known: OnceLock::new() }
     }
 
     pub fn own() -> Mounts {
         Mounts { text: String::new(), known: OnceLock::new() }
     }
 
-    fn known(&self) -> &HashMap<u64, Mount> {
+    fn known(&self) -> &HashMap<u64, Mounted> {
         self.known.get_or_init(|| {
             let own = host::read_start("/proc/self/mountinfo", FOREIGN_MOUNTS_BYTES_MAX).unwrap_or_default();
             let own = String::from_utf8_lossy(&own);
-            own.lines().chain(self.text.lines()).take(FOREIGN_MOUNTS_MAX).filter_map(parse).collect()
+            let lines = own.lines().chain(self.text.lines()).take(FOREIGN_MOUNTS_MAX);
+            lines.filter_map(Mounted::parse).map(|mount| (mount.id, mount)).collect()
         })
     }
 
-    fn mount(&self, found: BorrowedFd) -> Option<&Mount> {
+    fn mount(&self, found: BorrowedFd) -> Option<&Mounted> {
         self.known().get(&mount_id(found)?)
     }
 
@@ -89,19 +73,14 @@ impl Mounts {
     /// the device of a layer for a file of an overlay (fs/proc/task_mmu.c, `file_user_inode`): there only the inode can be
     /// compared.
     pub fn is_on(&self, file: &File, device: &str) -> bool {
-        let Some(mount) = self.mount(file.as_fd()) else { return false };
-        let numbers = mount.device.split_once(':');
-        let numbers = numbers.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-        let printed = numbers.map(|(major, minor): (u32, u32)| format!("{major:02x}:{minor:02x}"));
-        mount.kind == "overlay" || printed.as_deref() == Some(device)
+        self.mount(file.as_fd()).is_some_and(|mount| mount.kind == "overlay" || mount.device == device)
     }
-}
 
-impl Checked for Mounts {
-    fn check(&self, found: &OwnedFd) -> io::Result<()> {
+    /// Whether what was found lies where files may be opened.
+    pub fn check(&self, found: &OwnedFd) -> io::Result<()> {
         let refused = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why.to_string()));
         match self.mount(found.as_fd()) {
-            Some(mount) => match mount.refused(own_uid()) {
+            Some(mount) => match refusal(mount, own_uid()) {
                 Some(why) => refused(&why),
                 None => Ok(()),
             },
@@ -112,45 +91,28 @@ impl Checked for Mounts {
     }
 }
 
-impl Mount {
-    fn refused(&self, own: u32) -> Option<String> {
-        if self.kind == "autofs" && own != 0 {
-            return None;
-        }
-        let is_fuse = self.kind == "fuse" || self.kind == "fuseblk" || self.kind.starts_with("fuse.");
-        match self.user {
-            Some(user) if is_fuse && user != 0 && user != own => {
-                Some(format!("it is on a FUSE file system that user {user} serves"))
-            }
-            None if is_fuse => Some("it is on a FUSE file system without a named owner".to_string()),
-            _ => {
-                REFUSED.contains(&self.kind.as_str()).then(|| format!("it is on a {} file system", self.kind))
-            }
-        }
+/// Why nothing is opened there by a process of the user `own`.
+fn refusal(mount: &Mounted, own: u32) -> Option<String> {
+    let kind = mount.kind.as_str();
+    if kind == "autofs" && own != 0 {
+        return None;
     }
-}
-
-/// proc_pid_mountinfo(5): "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue".
-fn parse(line: &str) -> Option<(u64, Mount)> {
-    let (place, source) = line.split_once(" - ")?;
-    let mut place = place.split(' ');
-    let id = place.next()?.parse().ok()?;
-    let device = place.nth(1)?.to_string();
-    let mut source = source.split(' ');
-    let kind = source.next()?.to_string();
-    let user = source.nth(1).into_iter().flat_map(|options| options.split(','));
-    let user = user.filter_map(|option| option.strip_prefix("user_id=")).find_map(|id| id.parse().ok());
-    Some((id, Mount { device, kind, user }))
+    let is_fuse = kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse.");
+    // Who serves a FUSE file system.
+    let user = mount.options.split(',').filter_map(|option| option.strip_prefix("user_id="));
+    match user.flat_map(str::parse::<u32>).next() {
+        Some(user) if is_fuse && user != 0 && user != own => {
+            Some(format!("it is on a FUSE file system that user {user} serves"))
+        }
+        None if is_fuse => Some("it is on a FUSE file system without a named owner".to_string()),
+        _ => mount.has_no_pages().then(|| format!("it is on a {kind} file system")),
+    }
 }
 
 /// proc_pid_fdinfo(5), since Linux 3.15. Answered by the kernel from what it holds.
 pub fn mount_id(found: BorrowedFd) -> Option<u64> {
     let text = host::text(format!("/proc/thread-self/fdinfo/{}", found.as_raw_fd())).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
-}
-
-fn own_uid() -> u32 {
-    rustix::process::geteuid().as_raw()
+    host::field(&text, "mnt_id:")?.parse().ok()
 }
 
 /// All shared memory without a file system of its own lies on one device: that of a memfd of ours.
@@ -163,7 +125,7 @@ mod tests {
     use super::*;
 
     fn refused(line: &str) -> bool {
-        parse(line).expect("a line").1.refused(1000).is_some()
+        refusal(&Mounted::parse(line).expect("a line"), 1000).is_some()
     }
 
     #[test]
@@ -172,8 +134,8 @@ mod tests {
         assert!(!refused("40 36 0:38 / /srv rw - nfs4 server:/srv rw,vers=4.2"));
         assert!(!refused("41 36 0:39 / /a rw - overlay overlay rw,lowerdir=/x"));
         assert!(refused("42 36 0:5 / /proc rw - proc proc rw"));
-        let autofs = parse("44 36 0:50 / /home rw - autofs systemd-1 rw,fd=40").expect("a line").1;
-        assert!(autofs.refused(0).is_some() && autofs.refused(1000).is_none());
+        let autofs = Mounted::parse("44 36 0:50 / /home rw - autofs systemd-1 rw,fd=40").expect("a line");
+        assert!(refusal(&autofs, 0).is_some() && refusal(&autofs, 1000).is_none());
         assert!(refused("43 36 0:12 / /sys/kernel/tracing rw shared:4 - tracefs tracefs rw"));
     }
 

@@ -4,22 +4,26 @@
 //! such call, or where a seccomp filter forbids it (EPERM), the path is walked name by name, and each mount is checked before
 //! anything below it is looked up: a lookup in a FUSE file system waits for the program that serves it.
 
-use super::mounts::Checked;
 use crate::base::limits::{FOREIGN_LINKS_MAX, FOREIGN_PATH_BYTES_MAX, FOREIGN_PATH_DEPTH_MAX};
+use crate::os::place::{facts_of, open_at, read_link};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 
 /// How often a lookup is repeated that something renamed in the meantime made unsafe (openat2(2), EAGAIN).
 const TRIES: usize = 16;
 
+/// Says whether what was found may be opened, or gone through.
+type Check<'a> = &'a dyn Fn(&OwnedFd) -> io::Result<()>;
+
 /// A reference (O_PATH) to what lies at `path` below `root`, whatever kind of file that is.
-pub fn below(root: &OwnedFd, path: &str, mounts: &dyn Checked) -> io::Result<OwnedFd> {
+pub fn below(root: &OwnedFd, path: &str, check: Check) -> io::Result<OwnedFd> {
     match by_kernel(root, path) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EXDEV)) => {
-            by_name(root, path, mounts)
+            by_name(root, path, check)
         }
         found => found,
     }
@@ -41,11 +45,11 @@ pub fn by_kernel(root: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
 
 /// Name by name. What lies above a directory is known from the way down, so that nothing that is renamed in the meantime
 /// makes ".." lead out of the root.
-pub fn by_name(root: &OwnedFd, path: &str, mounts: &dyn Checked) -> io::Result<OwnedFd> {
+pub fn by_name(root: &OwnedFd, path: &str, check: Check) -> io::Result<OwnedFd> {
     let mut walk = Walk { root, down: Vec::new(), left: Vec::new(), links: 0 };
     walk.add(path.as_bytes())?;
     while let Some(name) = walk.left.pop() {
-        walk.step(&name, mounts)?;
+        walk.step(&name, check)?;
     }
     match walk.down.pop() {
         Some((found, _)) => Ok(found),
@@ -84,7 +88,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn step(&mut self, name: &CStr, mounts: &dyn Checked) -> io::Result<()> {
+    fn step(&mut self, name: &CStr, check: Check) -> io::Result<()> {
         let error = |number| Err(io::Error::from_raw_os_error(number));
         if self.down.last().is_some_and(|(_, is_directory)| !is_directory) {
             return error(libc::ENOTDIR);
@@ -98,15 +102,15 @@ impl Walk<'_> {
             _ => {}
         }
         let here = self.down.last().map_or(self.root, |(directory, _)| directory);
-        let found = reference(here, name)?;
-        mounts.check(&found)?;
-        let kind = kind(&found)?;
+        let found = OwnedFd::from(open_at(here, name, libc::O_PATH, 0)?);
+        check(&found)?;
+        let kind = facts_of(&found)?.kind();
         if kind == libc::S_IFLNK {
             self.links += 1;
             if self.links > FOREIGN_LINKS_MAX {
                 return error(libc::ELOOP);
             }
-            return self.add(&link(&found)?);
+            return self.add(read_link(&found)?.as_os_str().as_bytes());
         }
         if self.down.len() == FOREIGN_PATH_DEPTH_MAX {
             return error(libc::ENAMETOOLONG);
@@ -114,26 +118,4 @@ impl Walk<'_> {
         self.down.push((found, kind == libc::S_IFDIR));
         Ok(())
     }
-}
-
-/// What one name stands for, a link itself included.
-fn reference(directory: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?)
-}
-
-/// The text of a symbolic link.
-fn link(reference: &OwnedFd) -> io::Result<Vec<u8>> {
-    let text = rustix::fs::readlinkat(reference, c"", Vec::with_capacity(FOREIGN_PATH_BYTES_MAX))?;
-    Ok(text.into_bytes())
-}
-
-/// The type of a file: S_IFREG, S_IFDIR, S_IFLNK, ...
-pub fn kind(reference: &OwnedFd) -> io::Result<libc::mode_t> {
-    Ok(facts(reference)?.st_mode & libc::S_IFMT)
-}
-
-/// Owner, group and mode.
-pub fn facts(reference: &OwnedFd) -> io::Result<rustix::fs::Stat> {
-    Ok(rustix::fs::fstat(reference)?)
 }

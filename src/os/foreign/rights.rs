@@ -1,6 +1,7 @@
 //! The rights of another user for one call: what root opens for a process it opens as that process could, so that a name
 //! never gives a process a file that it may not read itself, nor has root create one where the process could not.
 
+use crate::os::place::Facts;
 use crate::os::rights::{self as host_rights, Capability};
 use rustix::process::{DumpableBehavior, Gid, dumpable_behavior, getgroups, set_dumpable_behavior};
 use rustix::thread::set_thread_groups;
@@ -16,7 +17,7 @@ pub fn with_rights_of<T>(ids: (u32, u32), call: impl FnOnce() -> io::Result<T>) 
 /// Whether we are root, but without the rights to become another user, as in a container with few capabilities.
 pub(super) fn cannot_be_taken(ids: (u32, u32)) -> bool {
     let own = own_ids();
-    own.0 == 0 && own != ids && !host_rights::has(&[Capability::Setgid, Capability::Setuid])
+    own.0 == 0 && own != ids && !host_rights::has(&[Capability::SETGID, Capability::SETUID])
 }
 
 fn own_ids() -> (u32, u32) {
@@ -25,19 +26,19 @@ fn own_ids() -> (u32, u32) {
 
 /// Whether a user may read a file, look up names in a directory, or follow a link: by the mode alone, as path_resolution(7) has it,
 /// without supplementary groups. What an access control list gives on top is refused.
-pub(super) fn permits(facts: &rustix::fs::Stat, (uid, gid): (u32, u32)) -> bool {
-    let wanted = match facts.st_mode & libc::S_IFMT {
+pub(super) fn permits(facts: &Facts, (uid, gid): (u32, u32)) -> bool {
+    let wanted = match facts.kind() {
         libc::S_IFLNK => return true,
         libc::S_IFDIR => 1,
         _ => 4,
     };
     let shift = match () {
-        () if uid == 0 => return facts.st_uid == 0 || facts.st_mode & wanted != 0,
-        () if facts.st_uid == uid => 6,
-        () if facts.st_gid == gid => 3,
+        () if uid == 0 => return facts.uid == 0 || facts.mode & wanted != 0,
+        () if facts.uid == uid => 6,
+        () if facts.gid == gid => 3,
         () => 0,
     };
-    facts.st_mode >> shift & wanted != 0
+    facts.mode >> shift & wanted != 0
 }
 
 /// Ids that were taken; dropped, the thread has its own again.

@@ -69,11 +69,7 @@ impl Identity {
 pub fn of(process: &Process, host: &HostRoot) -> Identity {
     let groups = process.text("cgroup").unwrap_or_default();
     let group = cgroup::parse(&hierarchy::absolute(&groups));
-    let mounts = || {
-        let bytes = process.open_file("mountinfo");
-        let bytes = bytes.and_then(|file| foreign::start(file, IDENTITY_MOUNTS_BYTES_MAX));
-        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-    };
+    let mounts = || foreign::mountinfo(process, IDENTITY_MOUNTS_BYTES_MAX);
     let mut identity = by_kernel(&group, mounts);
     let logs = identity.pod_uid.as_deref().and_then(|uid| host.pod(uid));
     (identity.namespace, identity.pod) = logs.unzip();

@@ -16,27 +16,29 @@ fn is_part(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
+fn is_of(text: &str, bytes_max: usize, others: &[u8]) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || others.contains(&byte);
+    (1..=bytes_max).contains(&text.len()) && text.bytes().all(is_inner)
+}
+
 /// A UUID, or the hash that a pod from a file has.
 pub(super) fn is_uid(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    is_of(text, 64, b"-")
 }
 
 /// Whether it may be a container's name: docker allows `[a-zA-Z0-9][a-zA-Z0-9_.-]+` (moby `daemon/names`), as do podman and LXC.
 pub(super) fn is_name(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    (1..=253).contains(&text.len()) && text.bytes().all(is_inner)
+    is_of(text, 253, b"_.-")
 }
 
 /// systemd.unit(5); a template's instance may have escapes, `\x2d`.
 pub(super) fn is_unit(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
-    (1..=255).contains(&text.len()) && text.bytes().all(is_inner)
+    is_of(text, 255, b":-_.\\@")
 }
 
 /// A registry, a path, a tag and a digest.
 pub(super) fn is_image(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-/:@+".contains(&byte);
-    (1..=512).contains(&text.len()) && text.bytes().all(is_inner)
+    is_of(text, 512, b"_.-/:@+")
 }
 
 /// The letters of generated names, without vowels and what looks like one (apimachinery `util/rand`).

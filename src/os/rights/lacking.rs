@@ -2,7 +2,7 @@
 //! for it
 //! and what gives the right. A reading of one JVM says it of that one (`hint`).
 
-use super::{Capability, Own, own};
+use super::{Capability, Own, name, own};
 use crate::os::group_memory;
 use crate::os::hierarchy;
 use crate::os::host;
@@ -59,7 +59,7 @@ impl Facts {
     }
 
     fn has(&self, one: Capability) -> bool {
-        self.own.effective & (1 << one as u64) != 0
+        self.own.effective & one.bits() != 0
     }
 
     fn lacks(&self) -> Vec<Lack> {
@@ -86,7 +86,7 @@ impl Facts {
     }
 
     fn ptrace(&self) -> Option<Lack> {
-        match (self.has(Capability::SysPtrace), self.yama) {
+        match (self.has(Capability::SYS_PTRACE), self.yama) {
             (_, Some(3)) => Some(Lack {
                 what: "kernel.yama.ptrace_scope = 3".to_string(),
                 costs: "no JVM's memory can be read: only the kernel's figures are known",
@@ -95,11 +95,11 @@ impl Facts {
             }),
             (true, _) => None,
             (false, Some(1..)) => Some(lack(
-                Capability::SysPtrace,
+                Capability::SYS_PTRACE,
                 "no JVM's memory can be read, since kernel.yama.ptrace_scope is 1 or more: only the kernel's figures are known",
             )),
             (false, _) => Some(lack(
-                Capability::SysPtrace,
+                Capability::SYS_PTRACE,
                 "of JVMs of other users, or with capabilities, only the kernel's figures are known",
             )),
         }
@@ -138,10 +138,10 @@ impl Facts {
     }
 
     fn files(&self) -> Option<Lack> {
-        let has = self.has(Capability::DacReadSearch) || self.has(Capability::DacOverride);
+        let has = self.has(Capability::DAC_READ_SEARCH) || self.has(Capability::DAC_OVERRIDE);
         (!has).then(|| {
             lack(
-                Capability::DacReadSearch,
+                Capability::DAC_READ_SEARCH,
                 "of libraries, logs and names in directories that only their owner may enter, what is not in memory is not known",
             )
         })
@@ -156,9 +156,9 @@ impl Facts {
     }
 
     fn frames(&self) -> Option<Lack> {
-        (!self.has(Capability::SysAdmin)).then(|| {
+        (!self.has(Capability::SYS_ADMIN)).then(|| {
             lack(
-                Capability::SysAdmin,
+                Capability::SYS_ADMIN,
                 "how often pages are shared (proportional bytes), and page sizes below 2 MiB, are not known",
             )
         })
@@ -166,9 +166,9 @@ impl Facts {
 
     fn counters(&self) -> Option<Lack> {
         const ENOUGH: i32 = 1;
-        let has = self.has(Capability::Perfmon) || self.has(Capability::SysAdmin);
+        let has = self.has(Capability::PERFMON) || self.has(Capability::SYS_ADMIN);
         let paranoid = self.paranoid.filter(|level| *level > ENOUGH && !has)?;
-        let by_right = lack(Capability::Perfmon, "what address translation costs is not known");
+        let by_right = lack(Capability::PERFMON, "what address translation costs is not known");
         Some(Lack {
             help: format!(
                 "{}; kernel.perf_event_paranoid is {paranoid}, {ENOUGH} would do too",
@@ -180,7 +180,7 @@ impl Facts {
 }
 
 fn lack(one: Capability, costs: &'static str) -> Lack {
-    let name = one.name();
+    let name = name(&one);
     Lack {
         what: format!("CAP_{name}"),
         costs,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn only(rights: &[Capability]) -> u64 {
-        rights.iter().map(|one| 1 << *one as u64).sum()
+        rights.iter().map(|one| one.bits()).sum()
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_least_rights_of_a_service() {
-        let least = only(&[Capability::SysPtrace, Capability::DacReadSearch]);
+        let least = only(&[Capability::SYS_PTRACE, Capability::DAC_READ_SEARCH]);
         let lacks = of(|facts| facts.own.effective = least);
         assert_eq!(lacks, ["CAP_SYS_ADMIN", "CAP_PERFMON"]);
         let lacks = of(|facts| (facts.own.effective, facts.paranoid) = (least, Some(1)));

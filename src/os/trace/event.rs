@@ -141,36 +141,26 @@ impl std::fmt::Debug for Mm {
     }
 }
 
+const COMPACTION_WORDS: [(CompactionStatus, &str); 9] = [
+    (CompactionStatus::Success, "success"),
+    (CompactionStatus::Complete, "complete"),
+    (CompactionStatus::PartialSkipped, "partial_skipped"),
+    (CompactionStatus::Contended, "contended"),
+    (CompactionStatus::Skipped, "skipped"),
+    (CompactionStatus::Deferred, "deferred"),
+    (CompactionStatus::NoSuitablePage, "no_suitable_page"),
+    (CompactionStatus::Continue, "continue"),
+    (CompactionStatus::NotSuitableZone, "not_suitable_zone"),
+];
+
 impl CompactionStatus {
     /// By the kernel's word, COMPACTION_STATUS of include/trace/events/mmflags.h.
     pub fn of(word: &str) -> CompactionStatus {
-        match word {
-            "success" => CompactionStatus::Success,
-            "complete" => CompactionStatus::Complete,
-            "partial_skipped" => CompactionStatus::PartialSkipped,
-            "contended" => CompactionStatus::Contended,
-            "skipped" => CompactionStatus::Skipped,
-            "deferred" => CompactionStatus::Deferred,
-            "no_suitable_page" => CompactionStatus::NoSuitablePage,
-            "continue" => CompactionStatus::Continue,
-            "not_suitable_zone" => CompactionStatus::NotSuitableZone,
-            _ => CompactionStatus::Other,
-        }
+        let known = COMPACTION_WORDS.iter().find(|(_, known)| *known == word);
+        known.map_or(CompactionStatus::Other, |(status, _)| *status)
     }
-
     pub fn word(self) -> &'static str {
-        match self {
-            CompactionStatus::Success => "success",
-            CompactionStatus::Complete => "complete",
-            CompactionStatus::PartialSkipped => "partial_skipped",
-            CompactionStatus::Contended => "contended",
-            CompactionStatus::Skipped => "skipped",
-            CompactionStatus::Deferred => "deferred",
-            CompactionStatus::NoSuitablePage => "no_suitable_page",
-            CompactionStatus::Continue => "continue",
-            CompactionStatus::NotSuitableZone => "not_suitable_zone",
-            CompactionStatus::Other => "other",
-        }
+        COMPACTION_WORDS.iter().find(|(known, _)| *known == self).map_or("other", |(_, word)| word)
     }
 }
 

@@ -13,6 +13,7 @@
 use super::decode::Life;
 use super::event::Event;
 use crate::base::limits::TRACE_THREADS_MAX;
+use crate::os::host::field;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What is known of the host's threads.
@@ -105,8 +106,7 @@ impl Threads {
 
 /// The lines of /proc/TID/status that say whose a thread is.
 pub fn living(status: &str) -> Option<Living> {
-    let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-    Some(Living { tgid: line("Tgid:")?.parse().ok()?, name: line("Name:")?.to_string() })
+    Some(Living { tgid: field(status, "Tgid:")?.parse().ok()?, name: field(status, "Name:")?.to_string() })
 }
 
 #[cfg(test)]

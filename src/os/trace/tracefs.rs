@@ -3,6 +3,7 @@
 use crate::base::limits::{TRACE_FILE_BYTES_MAX, TRACE_INSTANCES_MAX};
 use crate::base::{Gap, Known, Why};
 use crate::os::host;
+use crate::os::mounted::unescaped;
 use crate::os::rights::{self, Capability};
 use std::fs::File;
 use std::io::{self, Read};
@@ -46,24 +47,6 @@ fn candidates(mounts: &str) -> Vec<PathBuf> {
 }
 
 /// Spaces and the like are written as octal numbers (proc_pid_mounts(5)).
-fn unescaped(text: &str) -> String {
-    let mut parts = text.split('\\');
-    let mut result = parts.next().unwrap_or_default().to_string();
-    for part in parts {
-        match part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                result.push(char::from(byte));
-                result.push_str(&part[3..]);
-            }
-            None => {
-                result.push('\\');
-                result.push_str(part);
-            }
-        }
-    }
-    result
-}
-
 fn not_mounted(filesystems: &str) -> Gap {
     if filesystems.split_ascii_whitespace().any(|word| word == "tracefs") {
         let hint = "it is not mounted here: mount -t tracefs nodev /sys/kernel/tracing; in a container, mount the host's: \
@@ -89,7 +72,7 @@ pub fn refused(path: &Path, error: &io::Error) -> Gap {
         ),
         Some(libc::EACCES | libc::EPERM) => {
             let advice = "run marusa as root, on the host or in a container with --privileged";
-            gap(Why::Denied, &rights::hint(&[Capability::SysAdmin, Capability::DacOverride], advice))
+            gap(Why::Denied, &rights::hint(&[Capability::SYS_ADMIN, Capability::DAC_OVERRIDE], advice))
         }
         Some(libc::EROFS) => gap(
             Why::Denied,
@@ -144,8 +127,7 @@ pub fn cpus(instance: &Path) -> io::Result<Vec<u32>> {
 /// the writer was itself interrupted; not taken because the buffer was full.
 pub fn lost(stats: &str) -> u64 {
     let count = |key: &str| {
-        let line = stats.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-        line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0)
+        host::field(stats, &format!("{key}:")).and_then(|number| number.parse::<u64>().ok()).unwrap_or(0)
     };
     ["overrun", "commit overrun", "dropped events"].iter().fold(0, |sum, key| sum.saturating_add(count(key)))
 }
@@ -160,8 +142,7 @@ pub fn pid_namespace(pid: &str) -> Option<u64> {
 /// NANOSECONDS" (time_namespaces(7)).
 pub fn clock_ahead_ns(text: &str) -> i64 {
     let ahead = || {
-        let mut words =
-            text.lines().find_map(|line| line.strip_prefix("monotonic"))?.split_ascii_whitespace();
+        let mut words = host::field(text, "monotonic")?.split_ascii_whitespace();
         let (seconds, nanoseconds): (i64, i64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
     };
