@@ -4,7 +4,7 @@
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::record::history::History;
-use crate::record::key::{Key, Measure, Subject};
+use crate::record::key::Measure;
 use crate::record::leak_series::Accounts;
 use std::collections::BTreeMap;
 
@@ -37,10 +37,7 @@ pub struct Need {
 impl Need {
     /// Of an account; `None` where it has no areas.
     pub fn at(history: &History, at: usize) -> Option<Need> {
-        let area = |area: &Area| {
-            let key = Key::of(&Subject::Area(*area), Measure::Resident);
-            Some((*area, history.value(&key, at)?))
-        };
+        let area = |area: &Area| Some((*area, history.resident(*area, at)?));
         let process = |measure| history.process(measure, at);
         let areas: Vec<(Area, Bytes)> = Area::ALL.iter().filter_map(area).collect();
         let (heap, areas): (Vec<_>, Vec<_>) =
@@ -79,16 +76,10 @@ impl Need {
 /// What the cgroup held without what could be dropped at once, less what is resident here. `None`: no cgroup with a limit was seen.
 fn charged_elsewhere(history: &History, at: usize, page_tables: Bytes) -> Option<Bytes> {
     let process = |measure| history.process(measure, at);
-    let held = held(history, at)?;
+    let held = history.group_held(at)?;
     let hugetlb = process(Measure::KernelHugetlb).unwrap_or(0);
     let resident = process(Measure::KernelResident)?.saturating_sub(hugetlb);
     Some(held.saturating_sub(resident).saturating_sub(page_tables))
-}
-
-/// As Kubernetes counts a working set: what is charged less the inactive file cache.
-pub fn held(history: &History, at: usize) -> Option<Bytes> {
-    let current = history.process(Measure::GroupCurrent, at)?;
-    Some(current.saturating_sub(history.process(Measure::GroupReclaimable, at)?))
 }
 
 /// One replica on one day (UTC).

@@ -220,7 +220,7 @@ fn observed(jvms: &[&History], evidence: &Evidence) -> Observed {
 }
 
 fn held(history: &History, at: usize) -> Option<Bytes> {
-    need::held(history, at).or_else(|| {
+    history.group_held(at).or_else(|| {
         let process = |measure| history.process(measure, at);
         Some(process(Measure::KernelResident)? + process(Measure::PageTables).unwrap_or(0))
     })
@@ -228,11 +228,10 @@ fn held(history: &History, at: usize) -> Option<Bytes> {
 
 /// Half of its heap is in the kernel's hugetlb pool, which no memory limit counts.
 fn has_pool_heap(history: &History) -> bool {
-    let last = |key: &Series| history.value(key, history.len().checked_sub(1)?);
-    let heap = Series::of(&Subject::Area(Area::JavaHeap), Measure::Resident);
+    let heap = history.len().checked_sub(1).and_then(|last| history.resident(Area::JavaHeap, last));
     let hugetlb = history.series(&Series::process(Measure::KernelHugetlb));
     let hugetlb = hugetlb.into_iter().flatten().max().unwrap_or(0);
-    last(&heap).is_some_and(|heap| heap > 0 && hugetlb >= heap / 2)
+    heap.is_some_and(|heap| heap > 0 && hugetlb >= heap / 2)
 }
 
 /// A code cache that is this full makes room by throwing compiled methods away.
@@ -274,45 +273,39 @@ fn unsure(
     shared: &BTreeSet<&str>,
 ) -> Vec<String> {
     let mut unsure = Vec::new();
+    let mut say = |text: &str| unsure.push(text.to_string());
     if observed.replica_days == 0 {
-        unsure.push(format!(
+        say(&format!(
             "a whole day: {} recorded, and no bound holds for what other hours bring",
             counted((observed.hours * 60.0).round() as u64, "minute")
         ));
     } else if observed.replica_days < WINDOWS_ENOUGH {
         let seen = observed.replica_days;
-        unsure.push(format!(
+        say(&format!(
             "95 % with 95 % confidence: that takes {WINDOWS_ENOUGH} replica-days, {seen} were seen"
         ));
     }
     if observed.oom_kills > 0 {
         let kills = observed.oom_kills;
-        unsure.push(format!("what it needed when it was OOM-killed ({kills} times): more than was seen"));
+        say(&format!("what it needed when it was OOM-killed ({kills} times): more than was seen"));
     }
     let swapped = jvms.iter().flat_map(|jvm| jvm.series(&Series::process(Measure::KernelSwapped)));
     if let Some(bytes) = swapped.flatten().max().filter(|bytes| *bytes > 0) {
-        unsure.push(format!("memory in swap, up to {}: it is not in the need", human(bytes)));
+        say(&format!("memory in swap, up to {}: it is not in the need", human(bytes)));
     }
     if jvms.iter().any(|jvm| id(jvm).is_some_and(|id| shared.contains(id))) {
-        unsure.push(
-            "other JVMs in the same container: they count as they were, and need advice of their own"
-                .to_string(),
-        );
+        say("other JVMs in the same container: they count as they were, and need advice of their own");
     }
     let peaks = || evidence.windows.iter().map(|window| &window.peak);
     if peaks().any(|peak| peak.page_table_bytes.is_none()) {
-        unsure.push("page tables: not recorded, and not in the need".to_string());
+        say("page tables: not recorded, and not in the need");
     }
     if peaks().any(|peak| peak.kernel_bytes.is_none()) {
-        unsure.push(
-            "the kernel's memory: neither a cgroup with a limit nor threads were recorded, so it is not in the need"
-                .to_string(),
+        say(
+            "the kernel's memory: neither a cgroup with a limit nor threads were recorded, so it is not in the need",
         );
     } else if peaks().any(|peak| peak.is_kernel_estimated) {
-        unsure.push(
-            "the kernel's memory: no cgroup with a limit was seen, so it is estimated from the threads"
-                .to_string(),
-        );
+        say("the kernel's memory: no cgroup with a limit was seen, so it is estimated from the threads");
     }
     unsure
 }

@@ -90,7 +90,7 @@ fn finding(
     let record = Remedy::Advice(container_limit::ONE_LOOK.to_string());
     let evidence = budget.evidence(jvm, group);
     let remedies = largest.into_iter().chain(pool).chain([record]);
-    container_limit::RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+    Finding::on_jvm(jvm.pid, level, title, evidence, remedies).of_rule(container_limit::ID)
 }
 
 /// As the JVM takes it.

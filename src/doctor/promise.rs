@@ -1,13 +1,13 @@
 //! What a JVM's own flags ask of large pages, held against its page tables, for the rules about large pages that were asked for
 //! and not got. `pages::verify` finds what is missing and why; here one main cause is chosen, so that one rule speaks of it.
 
-use super::facts::{Facts, JvmFacts};
-use super::types::{Evidence, Finding, Level, Remedy, Rule};
+use super::facts::JvmFacts;
+use super::types::{Evidence, Finding, Level, Remedy};
 use crate::base::{Bytes, human};
 use crate::map::Area;
 use crate::map::page_claims::{self, Asked, Claim, Said, Verdict as Truth};
 use crate::map::page_use::{PageUse, Provider, percent};
-use crate::map::why::{self, CauseId};
+use crate::map::why::{self, CauseId, Reason};
 use crate::os::machine::huge_page;
 use crate::pages::Mode;
 use crate::pages::verify::{self, Cause, Look, Promise, Verdict};
@@ -85,14 +85,20 @@ pub fn area_use(jvm: &JvmFacts, area: Area) -> PageUse {
     PageUse::of(&jvm.snapshot, &jvm.map, |_, owner| jvm.map.owners[owner].area == area)
 }
 
-/// Whether the heap is a memfd, as that of ZGC is (zPhysicalMemoryBacking_linux.cpp).
-pub fn has_shared_heap(jvm: &JvmFacts) -> bool {
-    jvm.snapshot.os.mappings.iter().any(|mapping| mapping.path.starts_with("/memfd:java_heap"))
-}
-
 /// Bytes on 2 MiB pages or more.
 pub fn large_bytes(used: &PageUse) -> Bytes {
     used.on(|_, page_bytes| page_bytes >= huge_page())
+}
+
+/// What keeps an area from larger pages: the reasons of most of it.
+pub fn reasons(jvm: &JvmFacts, area: Area) -> Vec<Evidence> {
+    const REASONS_MAX: usize = 3;
+    let is_reason = |finding: &&why::Finding| finding.area == area && finding.reason != Reason::NeverTouched;
+    let evidence = |finding: &why::Finding| {
+        let what = format!("{}: {}", finding.part, finding.reason.text());
+        Evidence::bytes(what, finding.bytes, "account: why not on larger pages")
+    };
+    why::findings(&jvm.snapshot, &jvm.map).iter().filter(is_reason).take(REASONS_MAX).map(evidence).collect()
 }
 
 /// What flags and the JVM's log claim.
@@ -117,7 +123,7 @@ fn kind(jvm: &JvmFacts, mode: Mode, causes: &[Cause], heap: &PageUse) -> Kind {
     let is_between = is_between(large, heap.resident_bytes);
     match first {
         _ if jvm.snapshot.os.status.thp_enabled == Some(false) => Kind::ProcessDisabled,
-        Some(CauseId::PolicyOff) if has_shared_heap(jvm) => Kind::SharedOff,
+        Some(CauseId::PolicyOff) if why::has_shared_heap(&jvm.snapshot) => Kind::SharedOff,
         Some(CauseId::OtherSize) => Kind::OtherSize,
         _ if is_between => Kind::Split,
         _ => Kind::Transparent,
@@ -197,14 +203,14 @@ impl Broken {
     }
 
     /// What is missing of pages that were asked for, and why.
-    pub fn lacking(&self, rule: &Rule, jvm: &JvmFacts) -> Finding {
+    pub fn lacking(&self, jvm: &JvmFacts) -> Finding {
         let level = if self.is_worth_it() { Level::Warn } else { Level::Info };
         let title = format!("{} have no {}: {}", self.missing(), self.asked(), self.because());
-        self.finding(rule, level, jvm, title)
+        self.finding(level, jvm, title)
     }
 
-    pub fn finding(&self, rule: &Rule, level: Level, jvm: &JvmFacts, title: String) -> Finding {
-        rule.on_jvm(jvm.pid, level, title, self.evidence(), self.remedies(jvm.pid))
+    pub fn finding(&self, level: Level, jvm: &JvmFacts, title: String) -> Finding {
+        Finding::on_jvm(jvm.pid, level, title, self.evidence(), self.remedies(jvm.pid))
     }
 }
 
@@ -217,11 +223,7 @@ fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// What a rule says of each JVM whose promise is broken in its way.
-pub fn find(facts: &Facts, kind: Kind, say: impl Fn(&JvmFacts, &Broken) -> Option<Finding>) -> Vec<Finding> {
-    let one = |jvm: &JvmFacts| {
-        let broken = broken(jvm).filter(|broken| broken.kind == kind)?;
-        say(jvm, &broken)
-    };
-    facts.jvms.iter().filter_map(one).collect()
+/// The promise of a JVM that is broken in this way.
+pub fn broken_by(jvm: &JvmFacts, kind: Kind) -> Option<Broken> {
+    broken(jvm).filter(|broken| broken.kind == kind)
 }

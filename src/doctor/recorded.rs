@@ -4,7 +4,7 @@
 use super::facts::percent;
 use super::filled::Filled;
 use super::recorded_pools;
-use super::rules::{container_limit, malloc_freed_held, memory_grows, unattributed_large};
+use super::rules::{container_limit, malloc_freed_held, unattributed_large};
 use super::{Cost, Evidence, Finding, Level, Remedy};
 use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
@@ -12,7 +12,7 @@ use crate::map::Area;
 use crate::record::compiled;
 use crate::record::headline::{self, Headline};
 use crate::record::history::History;
-use crate::record::key::{Key, Measure, Named, Subject as Of};
+use crate::record::key::{Measure, Named};
 use crate::record::leaks::{self, Row, What};
 use crate::record::writer::Ending;
 
@@ -75,7 +75,7 @@ fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
         let remedies = [Remedy::advice(
             "marusa leak FILE --parts says which part grows; a size that is set now is reached later",
         )];
-        memory_grows::RULE.on_jvm(history.facts.pid, level, title, evidence, remedies)
+        Finding::on_jvm(history.facts.pid, level, title, evidence, remedies).of_rule("memory-grows")
     };
     named.iter().map(finding).collect()
 }
@@ -116,16 +116,16 @@ fn killed(history: &History) -> Option<Finding> {
     }
     let title = format!("it ended when the kernel OOM-killed in its cgroup{had}");
     let remedies = filled(history, last).remedies();
-    Some(container_limit::RULE.on_jvm(history.facts.pid, Level::Critical, title, evidence, remedies))
+    Some(
+        Finding::on_jvm(history.facts.pid, Level::Critical, title, evidence, remedies)
+            .of_rule(container_limit::ID),
+    )
 }
 
 /// What was known at a moment of a limit and of who holds memory under it.
 fn filled(history: &History, at: usize) -> Filled {
     let process = |measure| history.process(measure, at);
-    let area = |area: &Area| {
-        let key = Key { subject: Of::Area(*area), measure: Measure::Resident };
-        Some((*area, history.value(&key, at)?))
-    };
+    let area = |area: &Area| Some((*area, history.resident(*area, at)?));
     let lately = history.moments.get(at).map_or(0, |moment| moment.steady_ms.saturating_sub(BEFORE_MS));
     let first = history.accounts().first().copied().unwrap_or(0);
     let held = |current: Bytes| current.saturating_sub(process(Measure::GroupReclaimable).unwrap_or(0));
@@ -142,10 +142,9 @@ fn filled(history: &History, at: usize) -> Filled {
 /// The areas that grew, the most first.
 fn grown(history: &History, since: usize, last: usize) -> Vec<(Area, Bytes)> {
     let grown = |area: &Area| {
-        let key = Key { subject: Of::Area(*area), measure: Measure::Resident };
         // Before the first account nothing is known: that is not growth from 0.
         history.process(Measure::AccountAt, since)?;
-        let (before, after) = (history.value(&key, since).unwrap_or(0), history.value(&key, last)?);
+        let (before, after) = (history.resident(*area, since).unwrap_or(0), history.resident(*area, last)?);
         Some((*area, after.checked_sub(before).filter(|bytes| *bytes > 0)?))
     };
     let mut all: Vec<(Area, Bytes)> = Area::ALL.iter().filter_map(grown).collect();
@@ -155,13 +154,9 @@ fn grown(history: &History, since: usize, last: usize) -> Vec<(Area, Bytes)> {
 
 /// What cannot be reclaimed came near to the limit.
 fn near(history: &History) -> Option<Finding> {
-    let held = |at: usize| {
-        let current = history.process(Measure::GroupCurrent, at)?;
-        Some(current.saturating_sub(history.process(Measure::GroupReclaimable, at)?))
-    };
     let of_limit = |at: usize| {
         let limit = history.process(Measure::GroupLimit, at).filter(|limit| *limit > 0)?;
-        Some((at, held(at)?, limit))
+        Some((at, history.group_held(at)?, limit))
     };
     let (at, held, limit) = (0..history.len())
         .filter_map(of_limit)
@@ -180,13 +175,16 @@ fn near(history: &History) -> Option<Finding> {
         Evidence::bytes("limit", limit, "the recording"),
     ];
     let remedies = filled(history, at).remedies();
-    Some(container_limit::RULE.on_jvm(history.facts.pid, Level::Warn, title, evidence, remedies))
+    Some(
+        Finding::on_jvm(history.facts.pid, Level::Warn, title, evidence, remedies)
+            .of_rule(container_limit::ID),
+    )
 }
 
 /// An area at the last account, and its share of what was in memory.
 fn last_of(history: &History, area: Area) -> Option<(Bytes, f64)> {
     let last = *history.accounts().last()?;
-    let of = |area: Area| history.value(&Key { subject: Of::Area(area), measure: Measure::Resident }, last);
+    let of = |area: Area| history.resident(area, last);
     let total = Area::ALL.iter().filter_map(|area| of(*area)).fold(0, Bytes::saturating_add);
     let bytes = of(area)?;
     Some((bytes, percent(bytes, total)))
@@ -205,11 +203,8 @@ fn freed(history: &History) -> Option<Finding> {
         Some((_, ending)) if ending.is_gone() => malloc_freed_held::interval(false),
         _ => Remedy::Command(format!("marusa trim {} --dry-run", history.facts.pid)),
     }];
-    Some(
-        malloc_freed_held::RULE
-            .on_jvm(history.facts.pid, level, title, evidence, remedies)
-            .costing(Cost::bytes(bytes)),
-    )
+    let finding = Finding::on_jvm(history.facts.pid, level, title, evidence, remedies);
+    Some(finding.of_rule("malloc-freed-held").costing(Cost::bytes(bytes)))
 }
 
 fn unattributed(history: &History) -> Option<Finding> {
@@ -218,13 +213,14 @@ fn unattributed(history: &History) -> Option<Finding> {
     let title =
         format!("of {}, {share:.0} % of what was in memory, it is not known whose they were", human(bytes));
     let evidence = [Evidence::bytes("unattributed, in memory", bytes, "the last account")];
-    let finding = unattributed_large::RULE.on_jvm(history.facts.pid, Level::Info, title, evidence, []);
-    is_large.then(|| finding.costing(Cost::bytes(bytes)))
+    let finding = Finding::on_jvm(history.facts.pid, Level::Info, title, evidence, []);
+    is_large.then(|| finding.of_rule("unattributed-large").costing(Cost::bytes(bytes)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::key::{Key, Subject as Of};
     use crate::record::writer::{JvmFacts, Scope, Session, Writer};
     use crate::record::{Moment, reader};
 

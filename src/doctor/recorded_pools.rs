@@ -1,7 +1,6 @@
 //! Threads of one name that grow in number over a recording, and have not stopped growing: a pool without a bound, or threads that
 //! no code ends.
 
-use super::rules::thread_pool_large;
 use super::{Evidence, Finding, Level, Remedy};
 use crate::base::printable::escaped;
 use crate::record::history::History;
@@ -38,7 +37,7 @@ pub fn find(history: &History) -> Option<Finding> {
     let title = format!("threads named \"{name}\" grew from {first} to {last}, and still grow");
     let evidence = counts.into_iter().chain(stacks);
     let remedies = [Remedy::advice("bound the pool, or end the threads that are no longer needed")];
-    Some(thread_pool_large::RULE.on_jvm(history.facts.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(history.facts.pid, level, title, evidence, remedies).of_rule("thread-pool-large"))
 }
 
 struct Grown {

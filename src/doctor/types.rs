@@ -27,6 +27,11 @@ impl Level {
         [Level::Info, Level::Warn, Level::Critical].into_iter().find(|level| level.number() == number)
     }
 
+    /// The first of these levels whose bound a figure reaches.
+    pub fn reached<T: PartialOrd>(figure: T, bounds: [(T, Level); 2]) -> Option<Level> {
+        bounds.into_iter().find(|(bound, _)| figure >= *bound).map(|(_, level)| level)
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Level::Info => "info",
@@ -111,6 +116,10 @@ impl Cost {
     pub fn bytes(bytes: Bytes) -> Cost {
         Cost { bytes: Some(bytes), ..Cost::default() }
     }
+
+    pub fn cpu(percent: f64) -> Cost {
+        Cost { cpu_percent: Some(percent), ..Cost::default() }
+    }
 }
 
 /// What to do about it.
@@ -174,6 +183,38 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// About a JVM. Its rule gives it the id; the cost, where it is known, comes after (`costing`).
+    pub fn on_jvm(
+        pid: i32,
+        level: Level,
+        title: impl Into<String>,
+        evidence: impl IntoIterator<Item = Evidence>,
+        remedies: impl IntoIterator<Item = Remedy>,
+    ) -> Finding {
+        Finding { subject: Subject::Jvm(pid), ..Finding::on_host(level, title, evidence, remedies) }
+    }
+
+    pub fn on_host(
+        level: Level,
+        title: impl Into<String>,
+        evidence: impl IntoIterator<Item = Evidence>,
+        remedies: impl IntoIterator<Item = Remedy>,
+    ) -> Finding {
+        Finding {
+            id: "",
+            level,
+            subject: Subject::Host,
+            title: title.into(),
+            evidence: evidence.into_iter().collect(),
+            cost: Cost::default(),
+            remedies: remedies.into_iter().collect(),
+        }
+    }
+
+    pub fn of_rule(self, id: &'static str) -> Finding {
+        Finding { id, ..self }
+    }
+
     pub fn costing(self, cost: Cost) -> Finding {
         Finding { cost, ..self }
     }
@@ -216,86 +257,32 @@ pub struct Rule {
     pub id: &'static str,
     /// What it looks for, in a line: for lists and SARIF.
     pub title: &'static str,
-    find: Find,
+    pub find: Find,
 }
 
 /// What a rule judges at once.
-enum Find {
+pub enum Find {
     Facts(fn(&Facts) -> Vec<Finding>),
     /// With one finding at most.
     One(fn(&Facts) -> Option<Finding>),
     Jvm(fn(&JvmFacts) -> Option<Finding>),
     /// A JVM with what there is of its host.
     JvmHere(fn(&Facts, &JvmFacts) -> Option<Finding>),
+    /// With any number of findings.
+    Several(fn(&Facts, &JvmFacts) -> Vec<Finding>),
 }
 
 impl Rule {
-    pub const fn new(id: &'static str, title: &'static str, find: fn(&Facts) -> Vec<Finding>) -> Rule {
-        Rule { id, title, find: Find::Facts(find) }
-    }
-
-    pub const fn of_facts(
-        id: &'static str,
-        title: &'static str,
-        find: fn(&Facts) -> Option<Finding>,
-    ) -> Rule {
-        Rule { id, title, find: Find::One(find) }
-    }
-
-    pub const fn of_each_jvm(
-        id: &'static str,
-        title: &'static str,
-        find: fn(&JvmFacts) -> Option<Finding>,
-    ) -> Rule {
-        Rule { id, title, find: Find::Jvm(find) }
-    }
-
-    pub const fn of_each_jvm_here(
-        id: &'static str,
-        title: &'static str,
-        find: fn(&Facts, &JvmFacts) -> Option<Finding>,
-    ) -> Rule {
-        Rule { id, title, find: Find::JvmHere(find) }
-    }
-
     pub fn find(&self, facts: &Facts) -> Vec<Finding> {
-        match self.find {
+        let jvms = facts.jvms.iter();
+        let found: Vec<Finding> = match self.find {
             Find::Facts(find) => find(facts),
             Find::One(find) => find(facts).into_iter().collect(),
-            Find::Jvm(find) => facts.jvms.iter().filter_map(find).collect(),
-            Find::JvmHere(find) => facts.jvms.iter().filter_map(|jvm| find(facts, jvm)).collect(),
-        }
-    }
-
-    /// What it found of a JVM; the cost, where it is known, comes after (`Finding::costing`).
-    pub fn on_jvm(
-        &self,
-        pid: i32,
-        level: Level,
-        title: impl Into<String>,
-        evidence: impl IntoIterator<Item = Evidence>,
-        remedies: impl IntoIterator<Item = Remedy>,
-    ) -> Finding {
-        Finding { subject: Subject::Jvm(pid), ..self.on_host(level, title, evidence, remedies) }
-    }
-
-    /// What it found of the host.
-    pub fn on_host(
-        &self,
-        level: Level,
-        title: impl Into<String>,
-        evidence: impl IntoIterator<Item = Evidence>,
-        remedies: impl IntoIterator<Item = Remedy>,
-    ) -> Finding {
-        Finding {
-            id: self.id,
-            level,
-            subject: Subject::Host,
-            title: title.into(),
-            evidence: evidence.into_iter().collect(),
-            cost: Cost::default(),
-            remedies: remedies.into_iter().collect(),
-        }
+            Find::Jvm(find) => jvms.filter_map(find).collect(),
+            Find::JvmHere(find) => jvms.filter_map(|jvm| find(facts, jvm)).collect(),
+            Find::Several(find) => jvms.flat_map(|jvm| find(facts, jvm)).collect(),
+        };
+        found.into_iter().map(|finding| finding.of_rule(self.id)).collect()
     }
 
     /// The page that explains it, from the root of the repository.

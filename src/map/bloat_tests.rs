@@ -117,5 +117,6 @@ fn a_sample_stands_for_the_rest_and_says_how_sure_it_is() {
 #[test]
 fn releases_of_the_kernel() {
     assert!(is_since("6.12.0", (6, 12)) && is_since("7.0-rc1", (6, 12)) && is_since("6.18.44-fc", (6, 12)));
+    assert!(is_since("6.7.0-rc1", (6, 7)) && is_since("7.0", (6, 7)) && !is_since("6.6.114-generic", (6, 7)));
     assert!(!is_since("6.8.0-45-generic", (6, 12)) && !is_since("5.15.0", (6, 12)) && !is_since("", (6, 12)));
 }

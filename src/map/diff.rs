@@ -180,13 +180,10 @@ fn arenas(before: &Sums, now: &Sums) -> Vec<ArenaRow> {
     let keys: BTreeSet<u64> = before.arenas.keys().chain(now.arenas.keys()).copied().collect();
     let of = |at: u64| {
         let (one, other) = (before.arenas.get(&at), now.arenas.get(&at));
-        let resident = |arena: Option<&super::sums::ArenaSum>| {
-            arena.map(|arena| Sum { resident: arena.resident, in_use: arena.in_use, ..Sum::default() })
-        };
-        let freed = |arena: Option<&super::sums::ArenaSum>| arena.map_or(Some(0), |arena| arena.freed);
+        let freed = |arena: Option<&Sum>| arena.map_or(Some(0), |arena| arena.freed);
         let number = other.or(one).map_or(0, |arena| arena.number);
         ArenaRow {
-            row: row(ArenaKey { at, number }, resident(one).as_ref(), resident(other).as_ref()),
+            row: row(ArenaKey { at, number }, one, other),
             freed: freed(one).zip(freed(other)).map(|(before, now)| difference(before, now)),
         }
     };
@@ -200,16 +197,9 @@ fn threads(before: &Sums, now: &Sums) -> Vec<ThreadRow> {
     let keys: BTreeSet<&String> = before.threads.keys().chain(now.threads.keys()).collect();
     let of = |name: &String| {
         let (one, other) = (before.threads.get(name), now.threads.get(name));
-        let sum = |threads: Option<&super::sums::ThreadSum>| {
-            threads.map(|threads| Sum {
-                resident: threads.resident,
-                reserved: threads.reserved,
-                ..Sum::default()
-            })
-        };
-        let count = |threads: Option<&super::sums::ThreadSum>| threads.map_or(0, |threads| threads.threads);
+        let count = |threads: Option<&Sum>| threads.map_or(0, |threads| threads.threads);
         ThreadRow {
-            row: row(name.clone(), sum(one).as_ref(), sum(other).as_ref()),
+            row: row(name.clone(), one, other),
             threads_before: count(one),
             threads_now: count(other),
         }

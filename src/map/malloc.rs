@@ -53,29 +53,9 @@ pub struct MallocSum<'a> {
     pub total: Divided,
     /// By label, the ones that have blocks.
     pub owners: Vec<OwnerSum<'a>>,
-    /// The sums over arenas; an error where one was not walked, so that its chunks are missing.
-    pub figures: Known<Totals>,
-}
-
-/// Sums of what only the walk knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// As the walk saw it, which looks at the pages of each heap anew: a process that moves may differ from the account.
-    pub free_resident_bytes: Bytes,
-    pub free_whole_page_bytes: Bytes,
-    pub trimmable_bytes: Bytes,
-    pub top_kept_bytes: Bytes,
-}
-
-impl Totals {
-    pub fn of(figures: &ArenaFigures) -> Totals {
-        Totals {
-            free_resident_bytes: figures.free_resident_bytes,
-            free_whole_page_bytes: figures.free_whole_page_bytes,
-            trimmable_bytes: figures.trimmable_bytes,
-            top_kept_bytes: figures.top_kept_bytes,
-        }
-    }
+    /// The sums over arenas, of what only the walk knows; an error where one was not walked, so that its chunks are missing. The
+    /// walk looks at the pages of each heap anew: of a process that moves its resident bytes may differ from the account's.
+    pub figures: Known<ArenaFigures>,
 }
 
 /// `None` where the allocator could not be read.
@@ -87,7 +67,7 @@ pub fn sum<'a>(snapshot: &'a Snapshot, map: &MemoryMap) -> Option<MallocSum<'a>>
         other: Divided::default(),
         total: Divided::default(),
         owners: owners(snapshot, alloc),
-        figures: Ok(Totals::default()),
+        figures: Ok(ArenaFigures::default()),
     };
     let numbers = alloc.arenas.iter().map(|arena| arena.number);
     let places: HashMap<usize, usize> = numbers.enumerate().map(|(place, number)| (number, place)).collect();
@@ -106,7 +86,7 @@ pub fn sum<'a>(snapshot: &'a Snapshot, map: &MemoryMap) -> Option<MallocSum<'a>>
         }
         sum.total.add(owner, &share.figures);
     }
-    sum.figures = totals(alloc, &sum.total);
+    sum.figures = figures(alloc, &sum.total);
     Some(sum)
 }
 
@@ -143,20 +123,15 @@ fn owners<'a>(snapshot: &'a Snapshot, alloc: &AllocView) -> Vec<OwnerSum<'a>> {
         .collect()
 }
 
-fn totals(alloc: &AllocView, divided: &Divided) -> Known<Totals> {
+fn figures(alloc: &AllocView, divided: &Divided) -> Known<ArenaFigures> {
     if alloc.arenas.is_empty() || divided.unwalked.reserved > 0 && alloc.intervals.is_empty() {
         return Err(Gap::new("malloc's chunks", Why::NotRead));
     }
-    let mut totals = Totals::default();
-    let add = |sum: &mut Bytes, bytes: Bytes| *sum = sum.saturating_add(bytes);
+    let mut sum = ArenaFigures::default();
     for arena in &alloc.arenas {
-        let figures = arena.figures.as_ref().map_err(Gap::clone)?;
-        add(&mut totals.free_resident_bytes, figures.free_resident_bytes);
-        add(&mut totals.free_whole_page_bytes, figures.free_whole_page_bytes);
-        add(&mut totals.trimmable_bytes, figures.trimmable_bytes);
-        add(&mut totals.top_kept_bytes, figures.top_kept_bytes);
+        sum.add(arena.figures.as_ref().map_err(Gap::clone)?);
     }
-    Ok(totals)
+    Ok(sum)
 }
 
 #[cfg(test)]

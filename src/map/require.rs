@@ -8,7 +8,7 @@ use super::area::Area;
 use super::page_use::{PageUse, Provider, percent};
 use super::types::{MemoryMap, Owner};
 use super::why::{self, Finding, Reason};
-use crate::base::{Bytes, PAGE};
+use crate::base::{Bytes, PAGE, bytes_of};
 use crate::os::machine::huge_page;
 use crate::snapshot::Snapshot;
 use std::str::FromStr;
@@ -96,14 +96,7 @@ fn wanted(text: &str) -> Option<Wanted> {
 /// "2m", "64k", "1g", with or without the "b" of bytes.
 fn page_size(text: &str) -> Option<Bytes> {
     let text = text.trim_end_matches("ib").trim_end_matches('b');
-    let shift = match text.chars().last()? {
-        'k' => 10,
-        'm' => 20,
-        'g' => 30,
-        _ => return None,
-    };
-    let number: u64 = text[..text.len() - 1].parse().ok()?;
-    let bytes = number.checked_mul(1 << shift)?;
+    let bytes = bytes_of(text).filter(|_| text.ends_with(['k', 'm', 'g']))?;
     (bytes.is_power_of_two() && (PAGE..=1 << 40).contains(&bytes)).then_some(bytes)
 }
 

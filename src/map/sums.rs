@@ -28,26 +28,12 @@ pub struct Sum {
     pub loaders: Option<u64>,
     /// Only for a class.
     pub instances: Option<u64>,
-}
-
-/// One arena of malloc.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ArenaSum {
-    /// In the order of the ring, 0 is the main arena.
+    /// Only for an arena: its place in the order of the ring, 0 is the main arena; and the part of `resident` that is freed and
+    /// still held, `None` where its chunks were not read.
     pub number: u64,
-    pub resident: Bytes,
-    /// The part of `resident` that is freed and still held; `None` where its chunks were not read.
     pub freed: Option<Bytes>,
-    /// The part of `resident` in blocks in use.
-    pub in_use: Option<Bytes>,
-}
-
-/// The stacks of threads of alike names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThreadSum {
+    /// Only for the stacks of threads of alike names.
     pub threads: u64,
-    pub reserved: Bytes,
-    pub resident: Bytes,
 }
 
 /// The account of one moment.
@@ -59,10 +45,10 @@ pub struct Sums {
     pub areas: BTreeMap<Area, Sum>,
     pub parts: BTreeMap<(Area, String), Sum>,
     /// By address.
-    pub arenas: BTreeMap<u64, ArenaSum>,
+    pub arenas: BTreeMap<u64, Sum>,
     /// By path.
     pub libraries: BTreeMap<String, Sum>,
-    pub threads: BTreeMap<String, ThreadSum>,
+    pub threads: BTreeMap<String, Sum>,
     /// What only has a name; empty: nothing of it was recorded.
     pub named: BTreeMap<(Named, String), Sum>,
     /// `named` has every holder, every class loader, every class; else only the largest, as a recording does.
@@ -109,8 +95,8 @@ impl Sums {
                 self.parts.entry((*area, part.clone())).or_default().add(measure, value);
             }
             Subject::Library(path) => self.libraries.entry(path.clone()).or_default().add(measure, value),
-            Subject::Arena(at) => self.arenas.entry(*at).or_default().set(measure, value),
-            Subject::Threads(name) => self.threads.entry(name.clone()).or_default().set(measure, value),
+            Subject::Arena(at) => self.arenas.entry(*at).or_default().add(measure, value),
+            Subject::Threads(name) => self.threads.entry(name.clone()).or_default().add(measure, value),
             Subject::Named(kind, name) => {
                 self.named.entry((*kind, name.clone())).or_default().add(measure, value);
             }
@@ -135,29 +121,9 @@ impl Sum {
             Measure::Blocks => more(self.blocks.get_or_insert_default()),
             Measure::ClassLoaders => more(self.loaders.get_or_insert_default()),
             Measure::Instances => more(self.instances.get_or_insert_default()),
-            _ => {}
-        }
-    }
-}
-
-impl ArenaSum {
-    fn set(&mut self, measure: Measure, value: u64) {
-        match measure {
             Measure::Number => self.number = value,
-            Measure::Resident => self.resident = value,
-            Measure::Freed => self.freed = Some(value),
-            Measure::InUse => self.in_use = Some(value),
-            _ => {}
-        }
-    }
-}
-
-impl ThreadSum {
-    fn set(&mut self, measure: Measure, value: u64) {
-        match measure {
-            Measure::Threads => self.threads = value,
-            Measure::Reserved => self.reserved = value,
-            Measure::Resident => self.resident = value,
+            Measure::Freed => more(self.freed.get_or_insert_default()),
+            Measure::Threads => more(&mut self.threads),
             _ => {}
         }
     }

@@ -23,7 +23,7 @@ use blocks::{Blocks, Zone};
 pub use cause::CauseId;
 use context::Context;
 pub use reason::{KnownBy, Reason, at_boot, is_vms, size};
-pub use required::{Held, held_back};
+pub use required::{Held, has_shared_heap, held_back};
 use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of one part that have one reason.

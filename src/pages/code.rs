@@ -6,7 +6,7 @@
 //! huge=within_size, not huge=always: the latter takes a huge page for each small file too, three times the memory. Archives
 //! of class data are mapped private and written to, so no huge page could hold them.
 
-use super::types::{Change, Feasible, HostId, Mode, Need, Outlook, Plan, SCHEMA, Step, Subject, Without};
+use super::types::{Change, Feasible, HostId, Mode, Need, Outlook, Plan, SCHEMA, Step, Subject};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::os::elf_file::Segment;
@@ -155,16 +155,9 @@ pub fn plan(request: Request) -> Plan {
 
 fn need(tree: &Tree) -> Need {
     let (pages, bytes) = tree.huge_pages();
-    Need {
-        area: Area::Code,
-        part: "libjvm.so text".to_string(),
-        bytes,
-        page_bytes: huge_page(),
-        pages,
-        pages_at_least: pages,
-        without: Without::SmallPages,
-        rule: format!("whole huge pages in the segments of {} that are not written to", tree.libjvm),
-    }
+    let rule = format!("whole huge pages in the segments of {} that are not written to", tree.libjvm);
+    let need = Need::new(Area::Code, "libjvm.so text", bytes, huge_page(), &rule);
+    Need { pages, pages_at_least: pages, ..need }
 }
 
 fn steps(tree: &Tree, at: &str, size: Bytes, linked: Vec<String>, files: usize) -> Vec<Step> {

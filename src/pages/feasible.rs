@@ -9,6 +9,7 @@
 
 use super::types::{Feasible, How, MemoryOutlook, NodeOutlook, PoolNeed, SizeOutlook};
 use crate::base::Bytes;
+pub use crate::map::why::size as size_name;
 use crate::os::buddyinfo::{FreeBlocks, is_for_devices};
 use crate::os::host_memory::HostMemory;
 use crate::os::hugetlb::Pool;
@@ -103,15 +104,6 @@ fn no_such_pages(host: &HostMemory, page_bytes: Bytes) -> String {
     }
     let has: Vec<String> = host.pages.pools.iter().map(|pool| size_name(pool.page_bytes)).collect();
     format!("this host has no {name} huge pages, only of {}", has.join(", "))
-}
-
-/// "2M", "1G": as kernel and JVM write sizes of pages.
-pub fn size_name(bytes: Bytes) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 30 => format!("{}G", bytes >> 30),
-        bytes if bytes >= 1 << 20 => format!("{}M", bytes >> 20),
-        bytes => format!("{}K", bytes >> 10),
-    }
 }
 
 /// Pages of one size that zones give at once: large enough blocks, above what the kernel keeps.
@@ -351,7 +343,7 @@ impl One<'_> {
     }
 }
 
-fn mib(bytes: Bytes) -> String {
+pub fn mib(bytes: Bytes) -> String {
     format!("{} MiB", bytes >> 20)
 }
 

@@ -99,11 +99,19 @@ pub fn gc_threads(subject: &Subject) -> Option<GcThreads> {
     })
 }
 
+/// More than twice the formula's, and more than one more.
+pub fn is_many(is: u32, formula: u32) -> bool {
+    is > formula.saturating_mul(2) && is > formula.saturating_add(1)
+}
+
+/// A quarter or less.
+pub fn is_few(is: u32, formula: u32) -> bool {
+    is.saturating_mul(4) <= formula
+}
+
 fn judge(flag: &str, is: Option<u32>, formula: Option<u32>, cpus: u32) -> Option<String> {
     let (is, formula) = (is?, formula?);
-    let too_many = is > formula.saturating_mul(2) && is > formula + 1;
-    let too_few = is.saturating_mul(4) <= formula;
-    (too_many || too_few).then(|| {
+    (is_many(is, formula) || is_few(is, formula)).then(|| {
         format!("{flag}={is} where the JVM itself would take {formula} for {cpus} CPUs: leave the flag out, or say why it is set")
     })
 }

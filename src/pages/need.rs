@@ -15,9 +15,11 @@ mod sizing;
 mod table_tests;
 mod z;
 
+pub use code::compiler_threads;
 pub use flags::flag_bytes;
 pub use shortfall::{Shortfall, shortfall};
 
+use super::collectors::is_z;
 use super::feasible::size_name;
 use super::types::{Mode, Need, Subject, Vm};
 use crate::base::{Bytes, Gap, Known, Why};
@@ -61,7 +63,6 @@ fn refuse(subject: &Subject, mode: Mode) -> Known<()> {
     if subject.heap_max_bytes == 0 || subject.heap_max_bytes > HEAP_MAX {
         return gap(format!("a heap of {} bytes", subject.heap_max_bytes), "give the heap as -Xmx has it");
     }
-    let is_z = matches!(gc, Gc::Z | Gc::ZGenerational);
     let is_shenandoah = matches!(gc, Gc::Shenandoah | Gc::ShenandoahGenerational);
     let is_there = match gc {
         Gc::Cms => feature < 14,
@@ -74,7 +75,7 @@ fn refuse(subject: &Subject, mode: Mode) -> Known<()> {
     if !is_there {
         return gap(format!("{} in JDK {feature}", gc.name()), "another collector, or another JDK");
     }
-    if matches!(mode, Mode::HugeTlb1G | Mode::HugeTlb) && is_z {
+    if matches!(mode, Mode::HugeTlb1G | Mode::HugeTlb) && is_z(gc) {
         let hint = "ZGC takes 2M pages only and its VM exits with another LargePageSizeInBytes: hugetlb-2m";
         return gap(format!("ZGC on {} pages", size_name(mode.page_bytes())), hint);
     }

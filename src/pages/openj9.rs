@@ -1,7 +1,7 @@
 //! What OpenJ9 needs, by its documentation: the object heap and the JIT code cache. It lays both into shared memory of System V
 //! (eclipse-omr/omr, port/linux/omrvmem.c, `shmget(SHM_HUGETLB)`) of the default huge page size. Not held against a running OpenJ9.
 
-use super::types::{Mode, Need, Subject, Without};
+use super::types::{Mode, Need, Subject};
 use crate::base::{Bytes, Gap, Why};
 use crate::map::Area;
 use crate::os::machine::base_page;
@@ -17,8 +17,14 @@ pub fn needs(subject: &Subject, mode: Mode) -> Vec<Need> {
     // shmget gives the default size only.
     let code_page = if code < page { base_page() } else { page };
     vec![
-        need(Area::JavaHeap, "object heap", subject.heap_max_bytes, page, "-Xmx (docs/xlpobjectheap.md)"),
-        need(
+        Need::new(
+            Area::JavaHeap,
+            "object heap",
+            subject.heap_max_bytes,
+            page,
+            "-Xmx (docs/xlpobjectheap.md)",
+        ),
+        Need::new(
             Area::JitCode,
             "JIT code cache",
             code,
@@ -26,20 +32,6 @@ pub fn needs(subject: &Subject, mode: Mode) -> Vec<Need> {
             "-Xcodecachetotal, 256 MiB (docs/xlpcodecache.md)",
         ),
     ]
-}
-
-fn need(area: Area, part: &str, bytes: Bytes, page_bytes: Bytes, rule: &str) -> Need {
-    let pages = bytes.div_ceil(page_bytes);
-    Need {
-        area,
-        part: part.to_string(),
-        bytes,
-        page_bytes,
-        pages,
-        pages_at_least: pages,
-        without: Without::SmallPages,
-        rule: rule.to_string(),
-    }
 }
 
 pub fn gap() -> Gap {

@@ -89,6 +89,23 @@ pub struct Need {
     pub rule: String,
 }
 
+impl Need {
+    /// All of it on pages of one size, or on 4K pages.
+    pub fn new(area: Area, part: &str, bytes: Bytes, page_bytes: Bytes, rule: &str) -> Need {
+        let pages = bytes.div_ceil(page_bytes);
+        Need {
+            area,
+            part: part.to_string(),
+            bytes,
+            page_bytes,
+            pages,
+            pages_at_least: pages,
+            without: Without::SmallPages,
+            rule: rule.to_string(),
+        }
+    }
+}
+
 /// What becomes of a reservation for which the pool has too few pages. A reservation gets all of them or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,9 +1,11 @@
 //! What a recording says: the histories of JVMs, each a list of moments and, for each series, what it was from which moment on.
 
-use super::key::{Key, Measure};
+use super::key::{Key, Measure, Subject};
 use super::moment::Moment;
 use super::note::Note;
 use super::writer::{Ending, JvmFacts, Session};
+use crate::base::Bytes;
+use crate::map::Area;
 use std::collections::HashMap;
 
 /// All that was read of a recording.
@@ -69,6 +71,17 @@ impl History {
 
     pub fn process(&self, measure: Measure, at: usize) -> Option<u64> {
         self.value(&Key::process(measure), at)
+    }
+
+    /// What an area has in memory.
+    pub fn resident(&self, area: Area, at: usize) -> Option<Bytes> {
+        self.value(&Key { subject: Subject::Area(area), measure: Measure::Resident }, at)
+    }
+
+    /// What is charged to the cgroup less the inactive file cache, as Kubernetes counts a working set.
+    pub fn group_held(&self, at: usize) -> Option<Bytes> {
+        let current = self.process(Measure::GroupCurrent, at)?;
+        Some(current.saturating_sub(self.process(Measure::GroupReclaimable, at)?))
     }
 
     /// One figure a moment.

@@ -52,9 +52,8 @@ fn tmpfs(seen: &Seen, group: &GroupMemory) -> Option<Answer> {
         return None;
     }
     let mut answer = of_group(seen, "tmpfs or shared memory that fills the cgroup", group, bytes, "shmem");
-    answer.fix = Some(
-        "delete what is written to tmpfs (/dev/shm, /tmp, emptyDir in memory), or give it a size= limit"
-            .to_string(),
+    answer.fixed_by(
+        "delete what is written to tmpfs (/dev/shm, /tmp, emptyDir in memory), or give it a size= limit",
     );
     Some(match grown {
         Some(grown) => answer.growing(&grown, seen),
@@ -72,10 +71,8 @@ fn page_cache(seen: &Seen, group: &GroupMemory) -> Option<Answer> {
         return None;
     }
     let mut answer = of_group(seen, "page cache of files fills the cgroup", group, bytes, "file");
-    answer.fix = Some(
-        "the kernel drops it before it kills: the limit is not short of memory for the sake of it"
-            .to_string(),
-    );
+    answer
+        .fixed_by("the kernel drops it before it kills: the limit is not short of memory for the sake of it");
     if let Some(grown) = grown {
         answer = answer.growing(&grown, seen);
     }

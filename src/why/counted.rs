@@ -57,7 +57,7 @@ fn threads(seen: &Seen) -> Vec<Answer> {
             counted.words()
         );
         answer.next = Some(format!("jcmd {} Thread.print", seen.pid()));
-        answer.fix = Some("bound the pool, or end the threads that are no longer needed".to_string());
+        answer.fixed_by("bound the pool, or end the threads that are no longer needed");
         answer.area = Some(Area::Stack);
         Some(answer.growing(&bytes, seen))
     };
@@ -88,10 +88,7 @@ fn loaders(seen: &Seen) -> Vec<Answer> {
             answer.sure = Sure::Likely;
         }
         answer.next = Some(format!("marusa map {} --by loader", seen.pid()));
-        answer.fix = Some(
-            "find what keeps them in a heap dump: a cache, a registry, a thread-local, a context class loader"
-                .to_string(),
-        );
+        answer.fixed_by("find what keeps them in a heap dump: a cache, a registry, a thread-local, a context class loader");
         answer.area = Some(Area::ClassMetadata);
         Some(answer.growing(&bytes, seen))
     };
@@ -127,9 +124,8 @@ fn files(seen: &Seen) -> Vec<Answer> {
             bytes.words()
         );
         answer.next = Some(format!("marusa map {} --by mapping", seen.pid()));
-        answer.fix = Some(
-            "drop the MappedByteBuffers or close their Arena: a mapping stays until its buffer is collected"
-                .to_string(),
+        answer.fixed_by(
+            "drop the MappedByteBuffers or close their Arena: a mapping stays until its buffer is collected",
         );
         answer.area = Some(Area::MappedFile);
         if counted.is_none() {

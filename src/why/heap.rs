@@ -39,7 +39,7 @@ pub fn answer(seen: &Seen) -> Option<Answer> {
         human(max)
     );
     answer.next = Some(format!("marusa heap {}", seen.pid()));
-    answer.fix = Some("find who keeps them in a heap dump, or set a larger -Xmx".to_string());
+    answer.fixed_by("find who keeps them in a heap dump, or set a larger -Xmx");
     answer.area = Some(Area::JavaHeap);
     Some(answer)
 }

@@ -48,9 +48,7 @@ pub fn answer(seen: &Seen) -> Option<Answer> {
     );
     answer.sure = Sure::Certain;
     answer.next = Some(format!("-XX:CompileCommand=exclude,{method}"));
-    answer.fix = Some(
-        "split the method, or leave it interpreted; what malloc keeps of it afterwards `marusa trim` gives back".to_string(),
-    );
+    answer.fixed_by("split the method, or leave it interpreted; what malloc keeps of it afterwards `marusa trim` gives back");
     answer.area = Some(Area::JitWork);
     Some(answer)
 }

@@ -97,6 +97,10 @@ impl Answer {
         }
     }
 
+    fn fixed_by(&mut self, change: &str) {
+        self.fix = Some(change.to_string());
+    }
+
     /// By how much it grew, and whether that matters.
     fn growing(mut self, grown: &Grown, seen: &Seen) -> Answer {
         self.bytes_per_hour = Some(grown.per_hour);

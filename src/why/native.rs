@@ -9,6 +9,7 @@ use crate::doctor::rules::{native_memory_not_closed, nio_cache_large, unattribut
 use crate::jvm::{BufferKind, BufferRow, Held, HeldBy, NO_HOLDER, UNREACHED, VM_HOLDER};
 use crate::map::Area;
 use crate::map::rows::Named;
+use crate::map::sums::Sum;
 use std::collections::BTreeMap;
 
 /// Whose bytes are blocks of malloc in use, or mappings that a library made.
@@ -181,7 +182,7 @@ fn holder_of(held: &Held, seen: &Seen) -> Answer {
             let class = class.split('$').next().unwrap_or(class);
             let mut answer =
                 Answer::new(format!("objects that are not closed: {}", escaped(class)), Some(holder));
-            answer.fix = Some(advice.to_string());
+            answer.fixed_by(advice);
             answer
         }
         (holder, None) if is_buffers => Answer::new("direct buffers that are kept", Some(holder)),
@@ -240,7 +241,7 @@ fn lost(held: &Held, seen: &Seen) -> Answer {
         ""
     };
     answer.how = format!("{} of malloc to which {boxed} leads{loaded}", counted(held.blocks, "block"));
-    answer.fix = Some("free each block, also where an exception is thrown".to_string());
+    answer.fixed_by("free each block, also where an exception is thrown");
     answer
 }
 
@@ -302,7 +303,7 @@ fn freed(seen: &Seen) -> Option<Answer> {
 /// What is freed, by the arenas that hold it.
 pub fn freed_in(seen: &Seen) -> Option<Answer> {
     let last = seen.last()?;
-    let freed = |arena: &crate::map::sums::ArenaSum| arena.freed.unwrap_or(0);
+    let freed = |arena: &Sum| arena.freed.unwrap_or(0);
     let mut arenas: Vec<_> = last.sums.arenas.iter().collect();
     arenas.sort_by_key(|(_, arena)| std::cmp::Reverse(freed(arena)));
     let all: Bytes = arenas.iter().map(|(_, arena)| freed(arena)).sum();

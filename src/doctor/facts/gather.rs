@@ -85,15 +85,12 @@ impl Patient {
         let jvm = snapshot.jvm.as_ref().ok();
         let process = &snapshot.os.process;
         Patient {
-            pid: process.pid,
-            main: None,
-            server: None,
             user: process.user.clone(),
             container: process.container.clone(),
             version: jvm.and_then(|jvm| jvm.version.clone().ok()),
             gc: jvm.and_then(|jvm| Some(jvm.gc.clone().ok()?.name().to_string())),
             resident_bytes: snapshot.os.status.resident_with_hugetlb_bytes(),
-            unread: None,
+            ..unknown(process.pid)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The host: its settings and counters, at the start and at the end of the time that it was watched.
 
 use crate::base::{Bytes, Gap, Known, Why};
+use crate::doctor::Evidence;
 use crate::os::buddyinfo::FreeBlocks;
 use crate::os::cpu_time::{self, ProcessTime};
 use crate::os::host::text;
@@ -10,22 +11,17 @@ use crate::os::numa::{self, Node};
 use crate::os::pressure::{self, Pressure};
 use crate::os::pressure_averages::{self, Averages};
 use crate::os::process::Process;
-use crate::os::{buddyinfo, host, vmstat};
+use crate::os::{buddyinfo, host, meminfo, vmstat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 /// Settings that rules look at, below /proc/sys.
-const SYSCTLS: [&str; 10] = [
+const SYSCTLS: [&str; 5] = [
     "vm/compaction_proactiveness",
-    "vm/nr_hugepages",
-    "vm/nr_overcommit_hugepages",
     "vm/overcommit_memory",
     "vm/swappiness",
-    "vm/min_free_kbytes",
-    "vm/watermark_scale_factor",
     "vm/zone_reclaim_mode",
     "vm/max_map_count",
-    "kernel/numa_balancing",
 ];
 
 /// What happens in less is not a rate: CPU time is counted in steps of 10 ms.
@@ -39,7 +35,7 @@ pub struct HostFacts {
     pub cpus: u32,
     /// Settings of huge pages; limits are those of no process.
     pub pages: HostPages,
-    /// Bytes by the names of /proc/meminfo; numbers of pages stay numbers ("HugePages_Total").
+    /// Bytes by the names of /proc/meminfo.
     pub meminfo: BTreeMap<String, u64>,
     /// /proc/vmstat at the start and at the end.
     pub vmstat_first: BTreeMap<String, u64>,
@@ -49,7 +45,7 @@ pub struct HostFacts {
     /// The part of it in which at least one task waited for memory (/proc/pressure/memory, "some"). `None`: a kernel without PSI.
     pub waited_ms: Option<f64>,
     pub daemons: Vec<Daemon>,
-    /// Text by name: "vm/nr_hugepages".
+    /// Text by name: "vm/swappiness".
     pub sysctl: BTreeMap<String, String>,
     /// The controllers that version 1 of the cgroups has and that are enabled (/proc/cgroups).
     pub v1_controllers: Option<BTreeSet<String>>,
@@ -78,6 +74,14 @@ impl HostFacts {
     /// How much a counter of vmstat grew while it was watched.
     pub fn grown(&self, counter: &str) -> Option<u64> {
         Some(self.vmstat.get(counter)?.saturating_sub(*self.vmstat_first.get(counter)?))
+    }
+
+    /// The same of several counters, as evidence.
+    pub fn watched<const N: usize>(&self, counters: [&'static str; N]) -> impl Iterator<Item = Evidence> {
+        let grown = counters.into_iter().filter_map(|counter| Some((counter, self.grown(counter)?)));
+        grown.map(|(counter, grown)| {
+            Evidence::count(format!("{counter} while watched"), grown, "/proc/vmstat")
+        })
     }
 
     /// The same in a second. `None` where too short a time was watched to say.
@@ -139,7 +143,7 @@ impl Watched {
             kernel: host::kernel_release(),
             cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
             pages,
-            meminfo: meminfo(&text("/proc/meminfo").unwrap_or_default()),
+            meminfo: meminfo::fields(&text("/proc/meminfo").unwrap_or_default()),
             vmstat_first: self.vmstat,
             vmstat,
             seconds: self.at.elapsed().as_secs_f64(),
@@ -165,18 +169,6 @@ fn known<T>(read: Known<T>, gaps: &mut Vec<Gap>) -> Option<T> {
     read.ok()
 }
 
-/// "MemTotal:  24684084 kB" in bytes; "HugePages_Total:  0" as it is.
-fn meminfo(text: &str) -> BTreeMap<String, u64> {
-    let of = |line: &str| {
-        let (name, rest) = line.split_once(':')?;
-        let mut words = rest.split_ascii_whitespace();
-        let number: u64 = words.next()?.parse().ok()?;
-        let number = if words.next() == Some("kB") { number.checked_mul(1024)? } else { number };
-        Some((name.to_string(), number))
-    };
-    text.lines().filter_map(of).collect()
-}
-
 /// "memory 4 10 1": name, hierarchy, groups, and whether it is enabled.
 fn v1_controllers(text: &str) -> BTreeSet<String> {
     let enabled = |line: &str| {
@@ -196,12 +188,6 @@ fn daemons() -> Vec<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_of_the_kernels_files() {
-        let memory = meminfo("MemTotal:       1000 kB\nHugePages_Total:       7\n");
-        assert_eq!((memory["MemTotal"], memory["HugePages_Total"]), (1_024_000, 7));
-    }
 
     #[test]
     fn a_controller_counts_where_it_is_enabled() {

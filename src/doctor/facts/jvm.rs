@@ -29,7 +29,7 @@ pub struct JvmFacts {
     pub logged: Vec<Logged>,
     /// The memory limit that leaves least; `None`: there is none.
     pub group: Known<Option<GroupMemory>>,
-    /// Variables of the environment that rules look at (MALLOC_*, GLIBC_TUNABLES, LD_PRELOAD, JAVA_TOOL_OPTIONS, ...).
+    /// Variables of the environment that rules look at (`ENVIRONMENT`).
     pub environment: Known<BTreeMap<String, String>>,
     /// Pages of zeros in large pages and stacks; never of a file, which does not keep what memory holds.
     pub bloat: Known<Bloat>,
@@ -141,15 +141,7 @@ fn sees_groups_above(view: &JvmView) -> bool {
     }
 }
 
-const ENVIRONMENT: [&str; 7] = [
-    "MALLOC_ARENA_MAX",
-    "MALLOC_TRIM_THRESHOLD_",
-    "MALLOC_MMAP_THRESHOLD_",
-    "MALLOC_TOP_PAD_",
-    "GLIBC_TUNABLES",
-    "LD_PRELOAD",
-    "JAVA_TOOL_OPTIONS",
-];
+const ENVIRONMENT: [&str; 3] = ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "JAVA_TOOL_OPTIONS"];
 
 /// Only the ones that rules look at: an environment holds secrets.
 fn environment(process: &Process) -> Known<BTreeMap<String, String>> {

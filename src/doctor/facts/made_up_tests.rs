@@ -17,6 +17,7 @@ pub use laid::{CODE_HEAPS, HEAP, MAIN_ARENA, THREAD_ARENA};
 use super::{Facts, JvmFacts};
 use crate::alloc::AllocView;
 use crate::base::{Addr, Bytes, Range};
+use crate::doctor::{CATALOG, Finding};
 use crate::jvm::{Held, JvmView};
 use crate::map::{Account, Area, Figures, Instance, Owner, Share, Span};
 use crate::os::cpus::Cpus;
@@ -25,6 +26,12 @@ use std::collections::BTreeMap;
 pub const M: Bytes = 1 << 20;
 pub const G: Bytes = 1 << 30;
 pub const PID: i32 = 4711;
+
+/// What the rule of this id says.
+pub fn rule_finds(id: &str, facts: &Facts) -> Vec<Finding> {
+    let entry = CATALOG.iter().find(|entry| entry.rule.id == id).expect("a rule");
+    entry.rule.find(facts)
+}
 
 /// A host and its one JVM.
 pub fn healthy() -> Facts {

@@ -3,98 +3,63 @@
 
 use super::hugetlb_node_split;
 use crate::base::human;
-use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise::{self, Broken, Kind};
-use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::map::why::{CauseId, Reason};
 
 /// The JVM says once that it failed, puts the space on 4 KiB pages, and goes on reporting large pages.
-pub const POOL: Rule =
-    Rule::new("large-pages-not-got", "HugeTLB pages were asked for, and the pool was too small", |facts| {
-        promise::find(facts, Kind::Pool, |jvm, broken| {
-            is_of_host(facts, jvm).then(|| broken.lacking(&POOL, jvm))
-        })
-    });
+pub(super) fn pool(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+    let broken = promise::broken_by(jvm, Kind::Pool)?;
+    is_of_host(facts, jvm).then(|| broken.lacking(jvm))
+}
 
 /// It found not one large page when it started: it switched its flag off, with a warning in a log that is long gone.
-pub const SWITCHED_OFF: Rule = Rule::new(
-    "large-pages-switched-off",
-    "HugeTLB pages were asked for, and the JVM switched its flag off at start",
-    |facts| {
-        promise::find(facts, Kind::SwitchedOff, |jvm, broken| {
-            let level = if broken.is_worth_it() { Level::Warn } else { Level::Info };
-            let title = format!(
-                "the JVM found no HugeTLB pages at start and switched -XX:+UseLargePages off: the heap is on {}; {}",
-                broken.heap.text(),
-                broken.because()
-            );
-            is_of_host(facts, jvm).then(|| broken.finding(&SWITCHED_OFF, level, jvm, title))
-        })
-    },
-);
+pub(super) fn switched_off(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+    let broken = promise::broken_by(jvm, Kind::SwitchedOff)?;
+    let level = if broken.is_worth_it() { Level::Warn } else { Level::Info };
+    let title = format!(
+        "the JVM found no HugeTLB pages at start and switched -XX:+UseLargePages off: the heap is on {}; {}",
+        broken.heap.text(),
+        broken.because()
+    );
+    is_of_host(facts, jvm).then(|| broken.finding(level, jvm, title))
+}
 
 /// The pool has pages, and the cgroup of the JVM may not have them (hugetlb.2MB.max, or limit_in_bytes of version 1).
-pub const GROUP_LIMIT: Rule = Rule::new(
-    "large-pages-group-limit",
-    "HugeTLB pages were asked for, and a cgroup allows too few",
-    |facts| promise::find(facts, Kind::GroupLimit, |jvm, broken| Some(broken.lacking(&GROUP_LIMIT, jvm))),
-);
+pub(super) fn group_limit(jvm: &JvmFacts) -> Option<Finding> {
+    Some(promise::broken_by(jvm, Kind::GroupLimit)?.lacking(jvm))
+}
 
 /// The host's policy says never, no page was free at the fault, or compaction has not assembled one.
-pub const TRANSPARENT: Rule = Rule::new(
-    "thp-not-got",
-    "transparent huge pages were asked for, and the memory is on small pages",
-    |facts| {
-        promise::find(facts, Kind::Transparent, |jvm, broken| {
-            let comes = broken.causes.iter().any(|cause| cause.code == CauseId::NotYet);
-            let first = comes.then(|| Remedy::Command(format!("marusa pages collapse {}", jvm.pid)));
-            not_on(&TRANSPARENT, jvm, broken, first)
-        })
-    },
-);
+pub(super) fn transparent(jvm: &JvmFacts) -> Option<Finding> {
+    let broken = promise::broken_by(jvm, Kind::Transparent)?;
+    let comes = broken.causes.iter().any(|cause| cause.code == CauseId::NotYet);
+    let first = comes.then(|| Remedy::Command(format!("marusa pages collapse {}", jvm.pid)));
+    not_on(jvm, &broken, first)
+}
 
 /// The JVM believes to have 2 MiB pages; the kernel gave folios of another size, since the switch of that size is on and that of
 /// 2 MiB is off. smaps and the JVM's own log do not show it.
-pub const OTHER_SIZE: Rule = Rule::new(
-    "thp-other-size",
-    "transparent huge 2 MiB pages were asked for, and others were given",
-    |facts| {
-        promise::find(facts, Kind::OtherSize, |jvm, broken| {
-            let file = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
-            let mut finding =
-                not_on(&OTHER_SIZE, jvm, broken, [Remedy::Setting(format!("echo inherit > {file}"))])?;
-            let (missing, heap) = (broken.missing(), broken.heap.text());
-            finding.title =
-                format!("{missing} are on no 2M pages: the heap is on {heap}, and the JVM says 2M");
-            Some(finding)
-        })
-    },
-);
+pub(super) fn other_size(jvm: &JvmFacts) -> Option<Finding> {
+    let broken = promise::broken_by(jvm, Kind::OtherSize)?;
+    let file = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
+    let mut finding = not_on(jvm, &broken, [Remedy::Setting(format!("echo inherit > {file}"))])?;
+    let (missing, heap) = (broken.missing(), broken.heap.text());
+    finding.title = format!("{missing} are on no 2M pages: the heap is on {heap}, and the JVM says 2M");
+    Some(finding)
+}
 
 /// The heap of ZGC is shared memory, for which `shmem_enabled` decides and not `enabled`. JDK 17 and 21 look only at the
 /// latter, and report transparent huge pages that cannot come.
-pub const SHARED_OFF: Rule = Rule::new(
-    "zgc-shmem-thp-off",
-    "ZGC asked for transparent huge pages, and shared memory gets none",
-    |facts| {
-        promise::find(facts, Kind::SharedOff, |jvm, broken| {
-            let file = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-            let setting = Remedy::Setting(format!("echo advise > {file}"));
-            let collapse = Remedy::Command(format!("marusa pages collapse {}", jvm.pid));
-            not_on(&SHARED_OFF, jvm, broken, [setting, collapse])
-        })
-    },
-);
-
-/// `THP_enabled: 0`: the launcher called prctl(PR_SET_THP_DISABLE), which children inherit. The JVM does not check, and logs
-/// 2 MiB pages.
-pub const PROCESS_DISABLED: Rule = Rule::of_each_jvm(
-    "thp-off-by-prctl",
-    "transparent huge pages were asked for, and are switched off for the process",
-    process_disabled,
-);
+pub(super) fn shared_off(jvm: &JvmFacts) -> Option<Finding> {
+    let broken = promise::broken_by(jvm, Kind::SharedOff)?;
+    let file = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    let setting = Remedy::Setting(format!("echo advise > {file}"));
+    let collapse = Remedy::Command(format!("marusa pages collapse {}", jvm.pid));
+    not_on(jvm, &broken, [setting, collapse])
+}
 
 /// Enough pages, but on the wrong nodes, is reported as such.
 fn is_of_host(facts: &Facts, jvm: &JvmFacts) -> bool {
@@ -102,20 +67,16 @@ fn is_of_host(facts: &Facts, jvm: &JvmFacts) -> bool {
 }
 
 /// Memory that is not on transparent pages, where that is enough to matter; `first`: remedies before those of the causes.
-fn not_on(
-    rule: &Rule,
-    jvm: &JvmFacts,
-    broken: &Broken,
-    first: impl IntoIterator<Item = Remedy>,
-) -> Option<Finding> {
+fn not_on(jvm: &JvmFacts, broken: &Broken, first: impl IntoIterator<Item = Remedy>) -> Option<Finding> {
     let title = format!("{} are not on {}: {}", broken.missing(), broken.asked(), broken.because());
-    let mut finding = broken.finding(rule, Level::Warn, jvm, title);
+    let mut finding = broken.finding(Level::Warn, jvm, title);
     finding.remedies.splice(0..0, first);
     broken.is_worth_it().then_some(finding)
 }
 
-/// Also of an untouched heap: it never gets any.
-fn process_disabled(jvm: &JvmFacts) -> Option<Finding> {
+/// `THP_enabled: 0`: the launcher called prctl(PR_SET_THP_DISABLE), which children inherit. The JVM does not check, and logs
+/// 2 MiB pages. Also of an untouched heap: it never gets any.
+pub(super) fn process_disabled(jvm: &JvmFacts) -> Option<Finding> {
     let is_off = jvm.snapshot.os.status.thp_enabled == Some(false);
     if !is_off || !Asked::of(&jvm.snapshot).is_for_transparent() {
         return None;
@@ -135,7 +96,7 @@ fn process_disabled(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::Advice(Reason::ProcessDisabled.remedy(Area::JavaHeap, &Asked::of(&jvm.snapshot))),
         Remedy::Command(format!("marusa pages plan {} --mode hugetlb-2m", jvm.pid)),
     ];
-    Some(PROCESS_DISABLED.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Warn, title, evidence, remedies))
 }
 
 #[cfg(test)]

@@ -2,15 +2,9 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::ClassView;
 use crate::map::Area;
-
-pub const RULE: Rule = Rule::of_each_jvm(
-    "class-loaders-many",
-    "very many class loaders of one class, or very much class metadata",
-    find,
-);
 
 /// A large application server has 300 MiB in 30,000 classes, most of what is resident only next to a tiny heap.
 const INFO_BYTES: Bytes = 384 << 20;
@@ -20,7 +14,7 @@ const WARN_PERCENT: f64 = 60.0;
 /// Loaders of one class: frameworks make some hundreds, one for each plugin or script.
 const WARN_LOADERS: u64 = 4_000;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let bytes = jvm.area(Area::ClassMetadata).resident_bytes;
     let percent = jvm.percent_of_resident(bytes);
     let classes = jvm.jvm()?.classes.as_ref().ok()?;
@@ -52,7 +46,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     let title = format!("{loaders}class metadata holds {}, {percent:.0} % of what is resident", human(bytes));
     let remedies =
         [remedy(classes, of_one), Remedy::Command(format!("jcmd {} VM.classloader_stats", jvm.pid))];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(bytes)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 fn remedy(classes: &ClassView, of_one: Option<(String, u64)>) -> Remedy {

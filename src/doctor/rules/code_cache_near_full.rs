@@ -2,10 +2,8 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::CodeHeapView;
-
-pub const RULE: Rule = Rule::of_each_jvm("code-cache-near-full", "the code cache is near its end", find);
 
 /// With less than a tenth free, HotSpot starts collections to unload code, whatever the Java heap (StartAggressiveSweepingAt).
 const NEAR_PERCENT: f64 = 90.0;
@@ -25,7 +23,7 @@ impl Used<'_> {
     }
 }
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let view = jvm.jvm()?;
     let heaps = view.code.as_ref().ok()?.iter();
     let heaps = heaps.map(|heap| Some(Used { heap, bytes: *heap.used_bytes.as_ref().ok()? }));
@@ -82,7 +80,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         "-XX:ReservedCodeCacheSize={}m",
         (reserved.max(used).saturating_mul(3) / 2).next_multiple_of(STEP_BYTES) >> 20
     ))];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]

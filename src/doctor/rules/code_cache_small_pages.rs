@@ -1,24 +1,16 @@
 //! The heap got its large pages and the JIT's code did not: code heaps are reserved apart, each of its own size.
 
 use crate::base::{Bytes, human};
-use crate::doctor::facts::JvmFacts;
 use crate::doctor::promise;
-use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
+use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::map::page_use::percent;
-use crate::map::{Area, why};
-
-pub const RULE: Rule = Rule::of_each_jvm(
-    "code-cache-small-pages",
-    "JIT code is on small pages though large ones were asked for",
-    of,
-);
 
 /// Four times what a TLB of 2,048 entries reaches with 4 KiB.
 const BYTES_MIN: Bytes = 32 << 20;
-const REASONS_MAX: usize = 3;
 
-fn of(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(jvm: &JvmFacts) -> Option<Finding> {
     let (heap, code) = (promise::area_use(jvm, Area::JavaHeap), promise::area_use(jvm, Area::JitCode));
     let small = code.resident_bytes.saturating_sub(promise::large_bytes(&code));
     let is_heap_served = promise::large_bytes(&heap) > heap.resident_bytes / 2;
@@ -33,24 +25,18 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
         Evidence::state("JIT code is on", code.text(), "/proc/PID/pagemap"),
         Evidence::state("the Java heap is on", heap.text(), "/proc/PID/pagemap"),
     ];
-    let findings = why::findings(&jvm.snapshot, &jvm.map);
-    let of_code = findings
-        .iter()
-        .filter(|finding| finding.area == Area::JitCode && finding.reason != why::Reason::NeverTouched);
-    evidence.extend(of_code.take(REASONS_MAX).map(|finding| {
-        let what = format!("{}: {}", finding.part, finding.reason.text());
-        Evidence::bytes(what, finding.bytes, "account: why not on larger pages")
-    }));
+    evidence.extend(promise::reasons(jvm, Area::JitCode));
     let remedies = vec![
         Remedy::Command(format!("marusa pages collapse {}", jvm.pid)),
         Remedy::jvm_option("-XX:-SegmentedCodeCache"),
     ];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::rules::page_cases::{self, M};
 
     #[test]
@@ -58,18 +44,18 @@ mod tests {
         let mut jvm = page_cases::asks_transparent();
         page_cases::advise(&mut jvm);
         page_cases::give_huge(&mut jvm, 900 * M);
-        let found = RULE.find(&page_cases::alone(jvm.clone()));
+        let found = rule_finds("code-cache-small-pages", &page_cases::alone(jvm.clone()));
         assert!(found[0].title.contains("47.0 MiB (100 %) of the JIT's code"), "{found:#?}");
         let mut small = jvm.clone();
         crate::doctor::facts::made_up::set_resident(&mut small, Area::JitCode, 32 * M);
-        assert_eq!(RULE.find(&page_cases::alone(small.clone())).len(), 1);
+        assert_eq!(rule_finds("code-cache-small-pages", &page_cases::alone(small.clone())).len(), 1);
         crate::doctor::facts::made_up::set_resident(&mut small, Area::JitCode, 32 * M - 4096);
-        assert_eq!(RULE.find(&page_cases::alone(small)), []);
+        assert_eq!(rule_finds("code-cache-small-pages", &page_cases::alone(small)), []);
         assert_eq!(
-            RULE.find(&page_cases::alone(page_cases::asks_transparent())),
+            rule_finds("code-cache-small-pages", &page_cases::alone(page_cases::asks_transparent())),
             [],
             "the heap has none either"
         );
-        assert_eq!(RULE.find(&crate::doctor::facts::made_up::healthy()), []);
+        assert_eq!(rule_finds("code-cache-small-pages", &crate::doctor::facts::made_up::healthy()), []);
     }
 }

@@ -3,10 +3,7 @@
 
 use crate::base::human;
 use crate::doctor::facts::percent;
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
-
-pub const RULE: Rule =
-    Rule::of_facts("commit-limit-near", "the kernel has promised nearly all memory that it may", of);
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy};
 
 /// The heap that a JVM commits as it grows, or a fork of one, is often a tenth of a host.
 const WARN_PERCENT: f64 = 90.0;
@@ -15,7 +12,7 @@ const CRITICAL_PERCENT: f64 = 97.0;
 /// `OVERCOMMIT_NEVER`, include/uapi/linux/mman.h.
 const NEVER: &str = "2";
 
-fn of(facts: &Facts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts) -> Option<Finding> {
     let host = &facts.host;
     let number = |name: &str| host.meminfo.get(name).copied();
     let (limit, promised) = (number("CommitLimit")?, number("Committed_AS")?);
@@ -45,7 +42,7 @@ fn of(facts: &Facts) -> Option<Finding> {
         Remedy::setting("sysctl vm.overcommit_memory=0"),
         Remedy::advice("or a higher limit: vm.overcommit_ratio (percent of memory) or more swap"),
     ];
-    Some(RULE.on_host(level, title, evidence, remedies))
+    Some(Finding::on_host(level, title, evidence, remedies))
 }
 
 #[cfg(test)]

@@ -2,29 +2,15 @@
 //! they take the CPU time of a small quota.
 
 use super::gc_threads::{quota_of, why};
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::ThreadKind;
+use crate::pages::need::compiler_threads;
 
-pub const RULE: Rule = Rule::of_each_jvm(
-    "compiler-threads",
-    "the JVM has far more compiler threads than it would itself take for its CPUs",
-    of,
-);
-
-/// CICompilerCount: log2 n * log2 log2 n * 3 / 2, at least 2 (src/hotspot/share/compiler/compilationPolicy.cpp,
-/// `CompilationPolicy::initialize`; JDK 8: advancedThresholdPolicy.cpp gives the same numbers). A small code cache lowers it,
-/// so only more than this is judged.
-pub fn by_formula(cpus: u32) -> u32 {
-    let log = cpus.max(1).ilog2();
-    let log_log = log.max(1).ilog2();
-    (log * log_log * 3 / 2).max(2)
-}
-
-fn of(jvm: &JvmFacts) -> Option<Finding> {
+/// One or two more than twice are no harm; as a small code cache lowers the formula's, only more than this is judged.
+pub(super) fn of(jvm: &JvmFacts) -> Option<Finding> {
     let cpus = *jvm.cpus.as_ref().ok()?;
     let (count, is) = (cpus.count(), u32::try_from(jvm.number("CICompilerCount")?).ok()?);
-    let own = by_formula(count);
-    // One or two more than twice are no harm.
+    let own = compiler_threads(count);
     if is <= own.saturating_mul(2) || is < own.saturating_add(4) {
         return None;
     }
@@ -52,18 +38,19 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::JvmOption(format!("-XX:CICompilerCount={own}")),
         Remedy::advice("leave CICompilerCount out, and see to it that the JVM counts the right CPUs"),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::os::cpus::Cpus;
 
     #[test]
     fn the_formula_gives_what_the_jvms_print() {
-        let numbers: Vec<u32> = [1, 2, 4, 8, 16, 32, 64, 96].into_iter().map(by_formula).collect();
+        let numbers: Vec<u32> = [1, 2, 4, 8, 16, 32, 64, 96].into_iter().map(compiler_threads).collect();
         assert_eq!(numbers, [2, 2, 3, 4, 12, 15, 18, 18]);
     }
 
@@ -73,7 +60,7 @@ mod tests {
             let mut facts = made_up::healthy();
             facts.jvms[0].cpus = Ok(Cpus { allowed, quota });
             made_up::set_flags(&mut facts.jvms[0], &[("CICompilerCount", count)]);
-            RULE.find(&facts).pop()
+            rule_finds("compiler-threads", &facts).pop()
         };
         let finding = found(64, Some(2.0), "18").expect("the host's");
         assert_eq!(finding.level, Level::Warn);

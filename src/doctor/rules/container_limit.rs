@@ -5,23 +5,18 @@ use crate::base::{Bytes, counted, human};
 use crate::doctor::budget::Budget;
 use crate::doctor::facts::{GroupMemory, percent};
 use crate::doctor::filled;
-use crate::doctor::{Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
 use crate::map::model::AreaAccount;
 
-pub const RULE: Rule = Rule::of_each_jvm(
-    "container-limit",
-    "the memory limit against what the JVM needs with a full heap",
-    find,
-);
-
+pub const ID: &str = "container-limit";
 /// Percentage of the limit from which the next burst of buffers or code brings the OOM killer.
 pub const NEAR_PERCENT: f64 = 95.0;
 /// Whether something grows is not known from one sample, so no size is more than a bound.
 pub const ONE_LOOK: &str =
     "by what is used now, looked at once only: record it for an hour (`marusa record PID`) before setting it";
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let group = jvm.group.as_ref().ok()?.as_ref().filter(|group| group.limit_bytes > 0)?;
     let budget = Budget::of(jvm, group)?;
     let (full, limit, held) = (budget.full_bytes(), group.limit_bytes, group.held_bytes());
@@ -35,7 +30,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     let title = title(&budget, group, is_near, killed);
     let evidence = budget.evidence(jvm, group);
     let remedies = remedies(jvm, &budget, group, level);
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 fn title(budget: &Budget, group: &GroupMemory, is_near: bool, killed: u64) -> String {

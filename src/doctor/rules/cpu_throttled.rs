@@ -1,10 +1,9 @@
 //! The quota of the cgroup stops the JVM: no thread of it runs until the next period, also none that is in a GC pause.
 
 use super::gc_threads::quota_of;
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule, types::Cost};
+use crate::doctor::facts::percent;
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, types::Cost};
 use crate::os::cpu_stat::CpuStat;
-
-pub const RULE: Rule = Rule::of_each_jvm("cpu-throttled", "the CPU quota of the cgroup stops the JVM", of);
 
 /// Percentage of the periods in which the group ran.
 const WARN_PERCENT: f64 = 10.0;
@@ -14,23 +13,23 @@ const PERIODS_MIN: u64 = 5;
 const PAST_PERCENT: f64 = 25.0;
 const PAST_PERIODS_MIN: u64 = 100;
 
-fn percent(stat: &CpuStat) -> f64 {
-    if stat.periods == 0 { 0.0 } else { stat.throttled as f64 * 100.0 / stat.periods as f64 }
+fn share(stat: &CpuStat) -> f64 {
+    percent(stat.throttled, stat.periods)
 }
 
-fn of(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(jvm: &JvmFacts) -> Option<Finding> {
     let watched = jvm.bounds.throttled().filter(|stat| stat.periods >= PERIODS_MIN);
     if let Some(stat) = watched {
-        return (percent(&stat) >= WARN_PERCENT)
+        return (share(&stat) >= WARN_PERCENT)
             .then(|| finding(jvm, Level::Warn, &stat, "while it was watched"));
     }
     let past = jvm.bounds.cpu_stat.as_ref().filter(|_| jvm.bounds.cpu_stat_first.is_none())?;
-    (past.periods >= PAST_PERIODS_MIN && percent(past) >= PAST_PERCENT)
+    (past.periods >= PAST_PERIODS_MIN && share(past) >= PAST_PERCENT)
         .then(|| finding(jvm, Level::Info, past, "since the cgroup was made"))
 }
 
 fn finding(jvm: &JvmFacts, level: Level, stat: &CpuStat, when: &str) -> Finding {
-    let share = percent(stat);
+    let share = share(stat);
     let stopped_ms = stat.throttled_us as f64 / 1000.0;
     let mut evidence = vec![
         Evidence::percent(format!("periods at whose end the JVM was stopped, {when}"), share, &stat.path),
@@ -46,7 +45,7 @@ fn finding(jvm: &JvmFacts, level: Level, stat: &CpuStat, when: &str) -> Finding 
             "-XX:+UseSerialGC, where the quota is below two CPUs: a pause of one thread spends it slower",
         ),
     ];
-    RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+    Finding::on_jvm(jvm.pid, level, title, evidence, remedies)
         .costing(Cost { stall_ms: (level == Level::Warn).then_some(stopped_ms), ..Cost::default() })
 }
 
@@ -54,6 +53,7 @@ fn finding(jvm: &JvmFacts, level: Level, stat: &CpuStat, when: &str) -> Finding 
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
 
     fn stat(periods: u64, throttled: u64) -> Option<CpuStat> {
         Some(CpuStat {
@@ -67,7 +67,7 @@ mod tests {
         let mut facts = made_up::healthy();
         facts.jvms[0].bounds.cpu_stat_first = first;
         facts.jvms[0].bounds.cpu_stat = last;
-        RULE.find(&facts).pop()
+        rule_finds("cpu-throttled", &facts).pop()
     }
 
     #[test]

@@ -2,11 +2,8 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
-
-pub const RULE: Rule =
-    Rule::of_each_jvm("direct-buffers-near-limit", "direct buffers are near their limit", find);
 
 /// From here on a burst of buffers meets the limit.
 const WARN_PERCENT: f64 = 90.0;
@@ -14,7 +11,7 @@ const WARN_PERCENT: f64 = 90.0;
 const CRITICAL_PERCENT: f64 = 98.0;
 const ROUND_BYTES: Bytes = 16 << 20;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let (limit, limit_of) = limit(jvm)?;
     let (buffers, held) = held(jvm)?;
     let used = percent(held, limit);
@@ -41,7 +38,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
             "find who keeps them: a cache without a bound, or buffers that wait for a collection that a large heap seldom runs",
         ),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 /// And which option it comes from.

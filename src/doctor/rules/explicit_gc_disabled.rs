@@ -4,20 +4,14 @@
 use super::direct_buffers_near_limit::{held, limit};
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
-
-pub const RULE: Rule = Rule::of_each_jvm(
-    "explicit-gc-disabled",
-    "System.gc() is switched off, which frees direct buffers at their limit",
-    find,
-);
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 
 /// Less is a small part of a JVM's memory, whatever happens to it.
 const HELD_BYTES_MIN: Bytes = 128 << 20;
 const INFO_PERCENT: f64 = 25.0;
 const WARN_PERCENT: f64 = 50.0;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let (limit, limit_of) = limit(jvm)?;
     let (_, held) = held(jvm)?;
     let used = percent(held, limit);
@@ -46,7 +40,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::jvm_option("-XX:-DisableExplicitGC"),
         Remedy::jvm_option("-XX:+ExplicitGCInvokesConcurrent"),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]

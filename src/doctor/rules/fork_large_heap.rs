@@ -2,14 +2,8 @@
 //! memory, while which the thread that starts it waits; and afterwards each first write to a page is a fault.
 
 use crate::base::Bytes;
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::command_line::{self, CommandLine};
-
-pub const RULE: Rule = Rule::of_each_jvm_here(
-    "fork-large-heap",
-    "the JVM starts processes by fork, which copies its page tables",
-    of,
-);
 
 /// Private memory on small pages: 15 to 40 ms for each fork on the machines that were measured.
 const WARN_BYTES: Bytes = 512 << 20;
@@ -43,7 +37,7 @@ fn copied_bytes(jvm: &JvmFacts) -> Bytes {
     jvm.map.shares().map(|(_, share)| of(&share.figures)).sum()
 }
 
-fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let (name, source) = mechanism(jvm).filter(|(name, _)| name == "FORK")?;
     let copied = copied_bytes(jvm);
     let mut evidence = vec![
@@ -75,13 +69,14 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         Remedy::jvm_option("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN"),
         Remedy::Command(format!("marusa pages plan {}", jvm.pid)),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::map::Area;
 
     fn forking(option: &str) -> Facts {
@@ -99,14 +94,14 @@ mod tests {
         let mut facts = forking("-Djdk.lang.Process.launchMechanism=fork");
         made_up::set_resident(&mut facts.jvms[0], Area::JavaHeap, 300 << 20);
         assert_eq!(
-            RULE.find(&facts).pop().map(|finding| finding.level),
+            rule_finds("fork-large-heap", &facts).pop().map(|finding| finding.level),
             Some(Level::Info),
             "300 MiB of heap"
         );
         assert!(is_forking(&facts) && !is_forking(&made_up::healthy()));
         made_up::set_resident(&mut facts.jvms[0], Area::JavaHeap, 4 << 30);
         facts.host.fork_ms_per_gib = Some(60.0);
-        let finding = RULE.find(&facts).pop().expect("4 GiB of heap");
+        let finding = rule_finds("fork-large-heap", &facts).pop().expect("4 GiB of heap");
         assert_eq!(finding.level, Level::Warn);
         let ms = finding
             .evidence
@@ -121,14 +116,17 @@ mod tests {
 
     #[test]
     fn where_it_was_said() {
-        assert_eq!(RULE.find(&forking("")), []);
-        assert_eq!(RULE.find(&forking("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN")), []);
+        assert_eq!(rule_finds("fork-large-heap", &forking("")), []);
+        assert_eq!(
+            rule_finds("fork-large-heap", &forking("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN")),
+            []
+        );
         let mut facts = forking("");
         let options = "-Dx=y -Djdk.lang.Process.launchMechanism=FORK".to_string();
         facts.jvms[0].environment = Ok([("JAVA_TOOL_OPTIONS".to_string(), options)].into());
-        assert_eq!(RULE.find(&facts).len(), 1);
+        assert_eq!(rule_finds("fork-large-heap", &facts).len(), 1);
         let command = "java -Djdk.lang.Process.launchMechanism=VFORK -jar /srv/app.jar";
         facts.jvms[0].snapshot.os.process.set_arguments(crate::base::redact::words_of(command));
-        assert_eq!(RULE.find(&facts), [], "the command's own option counts");
+        assert_eq!(rule_finds("fork-large-heap", &facts), [], "the command's own option counts");
     }
 }

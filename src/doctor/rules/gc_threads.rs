@@ -2,26 +2,11 @@
 //! every pause, and spend a quota that the program needs.
 
 use crate::doctor::facts::Bounds;
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::ThreadKind;
-use crate::pages::gc_threads::{by_formula, derived};
+use crate::pages::gc_threads::{by_formula, derived, is_few, is_many};
 
-pub const RULE: Rule = Rule::of_each_jvm(
-    "gc-threads",
-    "the number of GC threads is far from what the JVM itself would take for its CPUs",
-    of,
-);
-
-/// More than twice the formula's, and more than one more.
-fn is_many(is: u32, formula: u32) -> bool {
-    is > formula.saturating_mul(2) && is > formula.saturating_add(1)
-}
-/// A quarter or less.
-fn is_few(is: u32, formula: u32) -> bool {
-    is.saturating_mul(4) <= formula
-}
-
-fn of(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(jvm: &JvmFacts) -> Option<Finding> {
     let cpus = *jvm.cpus.as_ref().ok()?;
     let (gc, count) = (jvm.gc()?, cpus.count());
     let formula = by_formula(jvm.major()?, gc, count, jvm.number("MaxHeapSize")?);
@@ -66,7 +51,7 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::JvmOption(format!("-XX:{name}={own}")),
         Remedy::Advice(format!("leave {name} out: the JVM then counts the CPUs that it has at its start")),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 pub fn quota_of(quota: f64, bounds: &Bounds) -> Evidence {
@@ -94,13 +79,14 @@ mod tests {
     use super::*;
     use crate::doctor::Subject;
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::os::cpus::Cpus;
 
     fn found(allowed: u32, quota: Option<f64>, flags: &[(&str, &str)]) -> Option<Finding> {
         let mut facts = made_up::healthy();
         facts.jvms[0].cpus = Ok(Cpus { allowed, quota });
         made_up::set_flags(&mut facts.jvms[0], flags);
-        RULE.find(&facts).pop()
+        rule_finds("gc-threads", &facts).pop()
     }
 
     #[test]

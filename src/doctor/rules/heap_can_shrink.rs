@@ -2,11 +2,9 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::Gc;
 use crate::map::Area;
-
-pub const RULE: Rule = Rule::of_each_jvm("heap-can-shrink", "much of the heap is in memory and free", find);
 
 /// Every heap has some that is free: the young generation after a collection.
 const WORTH_BYTES: Bytes = 256 << 20;
@@ -14,7 +12,7 @@ const WORTH_PERCENT: f64 = 50.0;
 /// G1 gives free regions back at the end of a concurrent cycle (JEP 346).
 const G1_GIVES_BACK_SINCE: u32 = 12;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let used = *jvm.jvm()?.heap.as_ref().ok()?.used_bytes.as_ref().ok()?;
     let resident = jvm.area(Area::JavaHeap).resident_bytes;
     let free = resident.saturating_sub(used);
@@ -37,12 +35,11 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         percent(free, resident)
     );
     let remedies = remedies(jvm, resident);
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(free)))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(free)))
 }
 
 fn remedies(jvm: &JvmFacts, resident: Bytes) -> Vec<Remedy> {
-    let advice = |text: &str| Remedy::Advice(text.to_string());
-    let option = |text: &str| Remedy::JvmOption(text.to_string());
+    let (advice, option) = (Remedy::advice, Remedy::jvm_option);
     let least = jvm.number("MinHeapSize").or_else(|| jvm.number("InitialHeapSize"));
     if least.is_some_and(|least| least >= resident) {
         return vec![advice(

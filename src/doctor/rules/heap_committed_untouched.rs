@@ -2,16 +2,13 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
-
-pub const RULE: Rule =
-    Rule::of_each_jvm("heap-committed-untouched", "part of the committed heap is not in memory yet", find);
 
 const WORTH_BYTES: Bytes = 256 << 20;
 const WORTH_PERCENT: f64 = 25.0;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let committed = *jvm.jvm()?.heap.as_ref().ok()?.committed_bytes.as_ref().ok()?;
     let heap = jvm.area(Area::JavaHeap);
     let present = heap.resident_bytes.saturating_add(heap.swapped_bytes.unwrap_or(0));
@@ -42,7 +39,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::Advice(format!("plan the host's and the container's memory for {} of heap", human(max))),
         Remedy::jvm_option("-XX:+AlwaysPreTouch, if a shortage shall show at the start and not under load"),
     ];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]

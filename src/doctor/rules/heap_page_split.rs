@@ -2,27 +2,20 @@
 //! and a comparison of two starts says nothing.
 
 use crate::base::{Bytes, human};
-use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise::{self, Kind};
-use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
+use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::map::page_use::{PageUse, percent};
-use crate::map::{Area, why};
-
-pub const RULE: Rule = Rule::new("heap-page-split", "the Java heap is split between page sizes", find);
 
 /// A heap without advice stays split until khugepaged gets to it; a small heap does not matter.
 const UNASKED_BYTES_MIN: Bytes = 256 << 20;
-const REASONS_MAX: usize = 3;
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    let mut found = promise::find(facts, Kind::Split, |jvm, broken| {
-        let mut finding = of(jvm, &broken.heap, Level::Warn);
-        finding.evidence.splice(0..0, broken.evidence());
-        broken.is_worth_it().then_some(finding)
-    });
-    found.extend(facts.jvms.iter().filter_map(of_unasked));
-    found
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
+    let Some(broken) = promise::broken_by(jvm, Kind::Split) else { return of_unasked(jvm) };
+    let mut finding = of(jvm, &broken.heap, Level::Warn);
+    finding.evidence.splice(0..0, broken.evidence());
+    broken.is_worth_it().then_some(finding)
 }
 
 fn of_unasked(jvm: &JvmFacts) -> Option<Finding> {
@@ -45,25 +38,19 @@ fn of(jvm: &JvmFacts, heap: &PageUse, level: Level) -> Finding {
         Evidence::bytes("the heap on large pages", large, "/proc/PID/pagemap"),
         Evidence::bytes("the heap on small pages", small, "/proc/PID/pagemap"),
     ];
-    let findings = why::findings(&jvm.snapshot, &jvm.map);
-    let of_heap = findings
-        .iter()
-        .filter(|finding| finding.area == Area::JavaHeap && finding.reason != why::Reason::NeverTouched);
-    evidence.extend(of_heap.take(REASONS_MAX).map(|finding| {
-        let what = format!("{}: {}", finding.part, finding.reason.text());
-        Evidence::bytes(what, finding.bytes, "account: why not on larger pages")
-    }));
+    evidence.extend(promise::reasons(jvm, Area::JavaHeap));
     let remedies = vec![
         Remedy::Command(format!("marusa pages collapse {}", jvm.pid)),
         Remedy::jvm_option("-XX:+AlwaysPreTouch"),
         Remedy::Command(format!("marusa pages plan {}", jvm.pid)),
     ];
-    RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+    Finding::on_jvm(jvm.pid, level, title, evidence, remedies)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::rules::page_cases::{self, M, only_warning};
 
     #[test]
@@ -71,7 +58,7 @@ mod tests {
         let mut jvm = page_cases::asks_transparent();
         page_cases::advise(&mut jvm);
         page_cases::give_huge(&mut jvm, 450 * M);
-        let found = only_warning(jvm, RULE.id);
+        let found = only_warning(jvm, "heap-page-split");
         assert!(found.title.contains("450.0 MiB (50.0 %) are on small pages"), "{found:?}");
     }
 
@@ -81,7 +68,11 @@ mod tests {
             let mut jvm = page_cases::asks_transparent();
             page_cases::advise(&mut jvm);
             page_cases::give_huge(&mut jvm, huge * M);
-            assert_eq!(find(&page_cases::alone(jvm)).len(), usize::from(split), "{huge} of 900 MiB");
+            assert_eq!(
+                rule_finds("heap-page-split", &page_cases::alone(jvm)).len(),
+                usize::from(split),
+                "{huge} of 900 MiB"
+            );
         }
     }
 
@@ -89,9 +80,9 @@ mod tests {
     fn where_nobody_asked_it_is_only_worth_knowing() {
         let mut jvm = crate::doctor::facts::made_up::healthy_jvm();
         page_cases::give_huge(&mut jvm, 450 * M);
-        let found = find(&page_cases::alone(jvm.clone()));
+        let found = rule_finds("heap-page-split", &page_cases::alone(jvm.clone()));
         assert_eq!(found.iter().map(|found| found.level).collect::<Vec<_>>(), [Level::Info]);
         page_cases::touch_only(&mut jvm, 255 * M);
-        assert_eq!(find(&page_cases::alone(jvm)), []);
+        assert_eq!(rule_finds("heap-page-split", &page_cases::alone(jvm)), []);
     }
 }

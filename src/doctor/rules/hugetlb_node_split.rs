@@ -2,20 +2,16 @@
 //! sum of the host may be enough where the JVM's own nodes have none.
 
 use crate::base::{Bytes, human};
-use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise::{self, Kind};
-use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::map::why::size;
 use crate::os::hugetlb::Pool;
 use crate::os::numa::Node;
 
-pub const RULE: Rule =
-    Rule::new("hugetlb-node-split", "the pages of hugetlb are on the wrong nodes of memory", find);
-
 /// Below this a pool is too small to be uneven.
 const UNEVEN_BYTES_MIN: Bytes = 64 << 20;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+pub(super) fn find(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.jvms.iter().filter_map(|jvm| of_jvm(facts, jvm)).collect();
     let sizes: Vec<Bytes> = facts.host.pages.pools.iter().map(|pool| pool.page_bytes).collect();
     found.extend(sizes.into_iter().filter_map(|page_bytes| of_host(&facts.host.nodes, page_bytes)));
@@ -71,7 +67,7 @@ pub fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         Remedy::Setting(more),
         Remedy::advice("let the JVM use the other nodes too (numactl, cpuset.mems); then restart it"),
     ];
-    Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Warn, title, evidence, remedies))
 }
 
 /// One node has none, though the pool is large.
@@ -90,7 +86,7 @@ fn of_host(nodes: &[Node], page_bytes: Bytes) -> Option<Finding> {
     let evidence = nodes.iter().map(count);
     let share = (all / page_bytes.max(1)).div_ceil(nodes.len() as u64);
     let remedies = vec![Remedy::Setting(format!("echo {share} > {}", file(without, page_bytes)))];
-    Some(RULE.on_host(Level::Info, title, evidence, remedies))
+    Some(Finding::on_host(Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]

@@ -2,20 +2,17 @@
 //! not even before it OOM-kills a process.
 
 use crate::base::{Bytes, human};
-use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise::{self, Kind};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::map::why::size;
 use crate::os::hugetlb::{DIRECTORY, Pool};
-
-pub const RULE: Rule = Rule::new("hugetlb-pool-unused", "pages of hugetlb are reserved and unused", find);
 
 const WARN_BYTES_MIN: Bytes = 64 << 20;
 /// Percentage of the host's memory.
 const WARN_PERCENT_MIN: u64 = 1;
 const INFO_BYTES_MIN: Bytes = 16 << 20;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+pub(super) fn find(facts: &Facts) -> Vec<Finding> {
     facts.host.pages.pools.iter().filter_map(|pool| of(facts, pool)).collect()
 }
 
@@ -59,7 +56,7 @@ fn of(facts: &Facts, pool: &Pool) -> Option<Finding> {
     }
     let kept = pool.pages.saturating_sub(pool.surplus).saturating_sub(idle);
     remedies.push(Remedy::Setting(format!("echo {kept} > {directory}/nr_hugepages")));
-    Some(RULE.on_host(level, title, evidence, remedies).costing(Cost::bytes(bytes)))
+    Some(Finding::on_host(level, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 /// A JVM that asked for pages of this pool and lacks some.

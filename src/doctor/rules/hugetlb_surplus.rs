@@ -2,15 +2,11 @@
 //! after the number was made smaller. They go as soon as they are free, and nothing promises them to the next start.
 
 use crate::base::human;
-use crate::doctor::facts::Facts;
-use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy};
 use crate::map::why::size;
 use crate::os::hugetlb::{DIRECTORY, Pool};
 
-pub const RULE: Rule =
-    Rule::new("hugetlb-surplus", "pages of hugetlb are in use that nothing promises to the next start", find);
-
-fn find(facts: &Facts) -> Vec<Finding> {
+pub(super) fn find(facts: &Facts) -> Vec<Finding> {
     facts.host.pages.pools.iter().filter_map(of).collect()
 }
 
@@ -36,7 +32,7 @@ fn of(pool: &Pool) -> Option<Finding> {
         Remedy::advice("nothing, if a start that gets small pages instead is acceptable"),
         Remedy::Setting(format!("echo {} > {directory}/nr_hugepages", pool.pages)),
     ];
-    Some(RULE.on_host(Level::Info, title, evidence, remedies))
+    Some(Finding::on_host(Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]

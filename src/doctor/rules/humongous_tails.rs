@@ -2,10 +2,7 @@
 
 use crate::base::{Bytes, counted, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
-
-pub const RULE: Rule =
-    Rule::of_each_jvm("humongous-tails", "much of the heap is lost behind humongous objects", find);
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 
 /// The least loss, in bytes and as part of what the heap has in use.
 const INFO_BYTES: Bytes = 64 << 20;
@@ -15,7 +12,7 @@ const WARN_PERCENT: f64 = 25.0;
 /// Regions of more than 32 MiB: JDK-8275056.
 const REGION_BYTES_MAX: Bytes = 32 << 20;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let heap = jvm.jvm()?.heap.as_ref().ok()?;
     let (region, humongous, used) = (heap.region_bytes?, heap.humongous?, *heap.used_bytes.as_ref().ok()?);
     let whole = humongous.regions.saturating_mul(region);
@@ -41,7 +38,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Evidence::bytes("heap in use, as G1 counts it", used, "G1's region table"),
     ];
     let remedies = [remedy(mean, region)];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(lost)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(lost)))
 }
 
 /// An object of less than half a region is not humongous.

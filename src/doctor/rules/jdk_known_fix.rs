@@ -2,17 +2,10 @@
 //! are not reported: a release is not old because a newer one exists.
 
 use super::known_fixes::{FIXES, Fix, Held};
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Remedy, Rule, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Remedy, types::Cost};
 use crate::jvm::hotspot::version::update;
 
-pub const RULE: Rule =
-    Rule::new("jdk-known-fix", "a fault of this JDK shows here that a later release does not have", find);
-
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.jvms.iter().flat_map(|jvm| of(facts, jvm)).collect()
-}
-
-fn of(facts: &Facts, jvm: &JvmFacts) -> Vec<Finding> {
+pub(super) fn find(facts: &Facts, jvm: &JvmFacts) -> Vec<Finding> {
     let release = || Some((jvm.major()?, jvm.jvm()?.version.clone().ok()?));
     let Some((major, version)) = release() else { return Vec::new() };
     let Some(update) = update(&version) else { return Vec::new() };
@@ -31,7 +24,7 @@ fn finding(jvm: &JvmFacts, version: &str, fix: &Fix, held: Held) -> Finding {
         Remedy::Advice(format!("a JDK with the fix: {}", fix.fixed)),
         Remedy::Advice(format!("until then: {}", fix.workaround)),
     ];
-    RULE.on_jvm(jvm.pid, fix.level, title, evidence, remedies)
+    Finding::on_jvm(jvm.pid, fix.level, title, evidence, remedies)
         .costing(Cost { bytes: held.bytes, ..Cost::default() })
 }
 

@@ -1,10 +1,8 @@
 //! The files of the JDK were replaced under the running JVM: what it loads from now on is of another build. Processes are the
 //! first to fail, since the new `jspawnhelper` does not speak with the old JVM (JDK-8325567, JDK-8325621).
 
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::os::maps::Mapping;
-
-pub const RULE: Rule = Rule::of_each_jvm("jdk-replaced", "the JDK was replaced under the running JVM", of);
 
 /// The libraries of a JDK that every JVM has mapped.
 fn is_jdks(mapping: &Mapping) -> bool {
@@ -13,7 +11,7 @@ fn is_jdks(mapping: &Mapping) -> bool {
         && ["libjvm.so", "libjava.so", "modules", "libjli.so"].contains(&mapping.file_name())
 }
 
-fn of(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(jvm: &JvmFacts) -> Option<Finding> {
     let mut gone: Vec<&str> = Vec::new();
     for mapping in jvm.snapshot.os.mappings.iter().filter(|mapping| is_jdks(mapping) && mapping.is_deleted())
     {
@@ -36,29 +34,30 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
         if spawns { "starting processes may fail" } else { "what it loads from now on is of another build" };
     let title = format!("{first} was replaced while the JVM runs: {harm}");
     let remedies = [Remedy::advice("restart the JVM: it runs code that is no longer installed")];
-    Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Warn, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
 
     #[test]
     fn libjvm_that_is_gone() {
         let mut facts = made_up::healthy();
-        assert_eq!(RULE.find(&facts), []);
+        assert_eq!(rule_finds("jdk-replaced", &facts), []);
         let mappings = &mut facts.jvms[0].snapshot.os.mappings;
         let library =
             mappings.iter_mut().find(|mapping| mapping.path.ends_with("libjvm.so")).expect("it has one");
         library.path.push_str(" (deleted)");
-        let finding = RULE.find(&facts).pop().expect("replaced");
+        let finding = rule_finds("jdk-replaced", &facts).pop().expect("replaced");
         assert_eq!(finding.level, Level::Warn);
         assert!(finding.title.contains("/opt/jdk-21/lib/server/libjvm.so was replaced"), "{}", finding.title);
         assert!(finding.title.ends_with("may fail"));
         let mappings = &mut facts.jvms[0].snapshot.os.mappings;
         let library = mappings.iter_mut().find(|it| it.is_deleted()).expect("it is there");
         library.path = "/memfd:/x/libjvm.so (deleted)".to_string();
-        assert_eq!(RULE.find(&facts), [], "it never was on a disk");
+        assert_eq!(rule_finds("jdk-replaced", &facts), [], "it never was on a disk");
     }
 }

@@ -1,17 +1,15 @@
 //! A native library that holds a large part of what is resident: memory that no option of the JVM bounds.
 
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::map::{Area, Instance};
 use std::collections::BTreeMap;
-
-pub const RULE: Rule = Rule::of_each_jvm("jni-library-memory", "A native library holds much memory", find);
 
 const WORTH_BYTES: Bytes = 64 << 20;
 const WORTH_PERCENT: f64 = 10.0;
 const SHOWN: usize = 3;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let all = jvm.area(Area::NativeLibrary).resident_bytes;
     let percent = jvm.percent_of_resident(all);
     if all < WORTH_BYTES || percent < WORTH_PERCENT {
@@ -39,7 +37,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         ),
         Remedy::Command(format!("marusa map {} --by library", jvm.pid)),
     ];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(all)))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(all)))
 }
 
 /// Memory that a library mapped is the library's; of its blocks of malloc only the kind is known.

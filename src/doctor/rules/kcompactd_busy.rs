@@ -1,9 +1,6 @@
 //! kcompactd moves pages so that free memory comes together: where it is busy, processes ask for large pages all the time.
 
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule, types::Cost};
-
-pub const RULE: Rule =
-    Rule::of_facts("kcompactd-busy", "the kernel spends CPU time on compacting memory", of);
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, types::Cost};
 
 /// Percentage of one CPU.
 const WARN_PERCENT: f64 = 10.0;
@@ -19,11 +16,7 @@ pub fn busy(facts: &Facts, name: &str) -> Option<(Level, f64, Vec<Evidence>)> {
     let threads = facts.host.daemons.iter().filter(|daemon| daemon.name.starts_with(name));
     let watched_ms: f64 = threads.clone().map(|daemon| daemon.watched_ms).sum();
     let percent = watched_ms / (facts.host.seconds * 10.0);
-    let level = match percent {
-        percent if percent >= CRITICAL_PERCENT => Level::Critical,
-        percent if percent >= WARN_PERCENT => Level::Warn,
-        _ => return None,
-    };
+    let level = Level::reached(percent, [(CRITICAL_PERCENT, Level::Critical), (WARN_PERCENT, Level::Warn)])?;
     let mut evidence = vec![Evidence::ms("time that was watched", facts.host.seconds * 1000.0, "our clock")];
     for thread in threads {
         let source = "/proc/PID/stat: utime + stime";
@@ -37,14 +30,13 @@ pub fn busy(facts: &Facts, name: &str) -> Option<(Level, f64, Vec<Evidence>)> {
     Some((level, percent, evidence))
 }
 
-fn of(facts: &Facts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts) -> Option<Finding> {
     let (level, percent, mut evidence) = busy(facts, "kcompactd")?;
-    for counter in ["compact_daemon_wake", "compact_daemon_migrate_scanned", "compact_stall"] {
-        let grown = facts.host.grown(counter);
-        evidence.extend(
-            grown.map(|grown| Evidence::count(format!("{counter} while watched"), grown, "/proc/vmstat")),
-        );
-    }
+    evidence.extend(facts.host.watched([
+        "compact_daemon_wake",
+        "compact_daemon_migrate_scanned",
+        "compact_stall",
+    ]));
     let proactive = facts.host.sysctl.get("vm/compaction_proactiveness").filter(|text| *text != "0");
     let mut remedies = Vec::new();
     if let Some(text) = proactive {
@@ -60,15 +52,13 @@ fn of(facts: &Facts) -> Option<Finding> {
     }
     remedies.push(Remedy::command("marusa stalls"));
     let title = format!("kcompactd took {percent:.0} % of a CPU to move pages together");
-    Some(
-        RULE.on_host(level, title, evidence, remedies)
-            .costing(Cost { cpu_percent: Some(percent), ..Cost::default() }),
-    )
+    Some(Finding::on_host(level, title, evidence, remedies).costing(Cost::cpu(percent)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::{Daemon, made_up};
 
     fn found(seconds: f64, watched_ms: &[f64]) -> Option<Finding> {
@@ -81,7 +71,7 @@ mod tests {
         };
         facts.host.daemons = watched_ms.iter().enumerate().map(daemon).collect();
         facts.host.daemons.push(Daemon { name: "kswapd0".to_string(), cpu_ms: 0.0, watched_ms: 900.0 });
-        RULE.find(&facts).pop()
+        rule_finds("kcompactd-busy", &facts).pop()
     }
 
     #[test]

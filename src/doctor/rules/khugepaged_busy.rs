@@ -2,13 +2,9 @@
 //! next to no CPU; where it takes some, its settings were sharpened, or there is much to do that could be done once.
 
 use crate::base::{Bytes, human};
-use crate::doctor::facts::{Facts, HostFacts, JvmFacts};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Facts, Finding, HostFacts, JvmFacts, Level, Remedy};
 use crate::map::Area;
 use crate::map::why::{self, Reason};
-
-pub const RULE: Rule =
-    Rule::of_facts("khugepaged-busy", "khugepaged takes CPU time for the heaps of JVMs", of);
 
 /// Percentage of one CPU. With the kernel's default settings (4096 pages every 10 s) it takes far less than 1 %.
 const WARN_PERCENT_MIN: f64 = 20.0;
@@ -18,15 +14,11 @@ const MS_MIN: f64 = 100.0;
 /// The least memory of heaps that it could still put on huge pages.
 const WAITING_BYTES_MIN: Bytes = 64 << 20;
 
-fn of(facts: &Facts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts) -> Option<Finding> {
     let host = &facts.host;
     let ms = watched_ms(host)?;
     let percent = ms / 10.0 / host.seconds;
-    let level = match percent {
-        WARN_PERCENT_MIN.. => Level::Warn,
-        INFO_PERCENT_MIN.. => Level::Info,
-        _ => return None,
-    };
+    let level = Level::reached(percent, [(WARN_PERCENT_MIN, Level::Warn), (INFO_PERCENT_MIN, Level::Info)])?;
     let waiting: Vec<(i32, Bytes)> = facts.jvms.iter().map(|jvm| (jvm.pid, waiting_bytes(jvm))).collect();
     let sum = waiting.iter().fold(0, |sum: Bytes, (_, bytes)| sum.saturating_add(*bytes));
     if sum < WAITING_BYTES_MIN {
@@ -60,8 +52,7 @@ fn of(facts: &Facts) -> Option<Finding> {
         Remedy::jvm_option("-XX:+AlwaysPreTouch"),
         Remedy::setting("echo 10000 > /sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
     ];
-    let cost = Cost { cpu_percent: Some(percent), ..Cost::default() };
-    Some(RULE.on_host(level, title, evidence, remedies).costing(cost))
+    Some(Finding::on_host(level, title, evidence, remedies).costing(Cost::cpu(percent)))
 }
 
 fn watched_ms(host: &HostFacts) -> Option<f64> {

@@ -3,6 +3,7 @@
 
 use super::known_fixes::Held;
 use crate::base::Bytes;
+use crate::doctor::facts::GroupMemory;
 use crate::doctor::{Evidence, Facts, JvmFacts};
 use crate::jvm::Gc;
 use crate::jvm::hotspot::version;
@@ -11,8 +12,8 @@ use crate::map::model::ThreadAccount;
 
 const M: Bytes = 1 << 20;
 
-fn held(bytes: impl Into<Option<Bytes>>, evidence: Vec<Evidence>) -> Option<Held> {
-    Some(Held { evidence, bytes: bytes.into() })
+fn held(bytes: impl Into<Option<Bytes>>, evidence: impl Into<Vec<Evidence>>) -> Option<Held> {
+    Some(Held { evidence: evidence.into(), bytes: bytes.into() })
 }
 fn is_half(part: Bytes, whole: Bytes) -> bool {
     part.saturating_mul(2) >= whole
@@ -27,27 +28,25 @@ pub fn stacks_resident(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
         return None;
     }
     let threads = jvm.snapshot.os.status.threads.unwrap_or(0);
-    held(
-        stacks.resident_bytes,
-        vec![
-            Evidence::bytes("stacks, resident", stacks.resident_bytes, "account: stack"),
-            Evidence::bytes("stacks, committed", stacks.committed_bytes, "account: stack"),
-            Evidence::count("threads", threads, "/proc/PID/status"),
-            Evidence::state(
-                "transparent huge pages",
-                "always",
-                "/sys/kernel/mm/transparent_hugepage/enabled",
-            ),
-        ],
-    )
+    let evidence = [
+        Evidence::bytes("stacks, resident", stacks.resident_bytes, "account: stack"),
+        Evidence::bytes("stacks, committed", stacks.committed_bytes, "account: stack"),
+        Evidence::count("threads", threads, "/proc/PID/status"),
+        Evidence::state("transparent huge pages", "always", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    ];
+    held(stacks.resident_bytes, evidence)
+}
+
+/// The cgroup that allows less memory than the host has.
+pub fn memory_limit<'a>(facts: &Facts, jvm: &'a JvmFacts) -> Option<&'a GroupMemory> {
+    let group = jvm.group.as_ref().ok()?.as_ref()?;
+    facts.host.memory_bytes().is_none_or(|host| group.limit_bytes < host).then_some(group)
 }
 
 /// What limits it: memory that is less than the host's, or CPUs fewer than it may run on.
-fn limits(facts: &Facts, jvm: &JvmFacts) -> Vec<Evidence> {
+pub fn limits(facts: &Facts, jvm: &JvmFacts) -> Vec<Evidence> {
     let mut evidence = Vec::new();
-    let group = jvm.group.as_ref().ok().and_then(Option::as_ref);
-    let smaller = group.filter(|group| facts.host.memory_bytes().is_none_or(|host| group.limit_bytes < host));
-    if let Some(group) = smaller {
+    if let Some(group) = memory_limit(facts, jvm) {
         evidence.push(Evidence::bytes("memory that the cgroup may use", group.limit_bytes, &group.path));
         let heap = jvm.number("MaxHeapSize");
         evidence.extend(heap.map(|heap| Evidence::bytes("largest heap", heap, "flag MaxHeapSize")));
@@ -62,8 +61,8 @@ fn limits(facts: &Facts, jvm: &JvmFacts) -> Vec<Evidence> {
 
 pub fn limits_unseen(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
     let evidence = limits(facts, jvm);
-    (jvm.flag("UseContainerSupport").is_none() && !evidence.is_empty())
-        .then_some(Held { evidence, bytes: None })
+    let is_unseen = jvm.flag("UseContainerSupport").is_none() && !evidence.is_empty();
+    held(None, evidence).filter(|_| is_unseen)
 }
 
 pub fn unified_limits_unseen(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
@@ -103,7 +102,7 @@ pub fn recorder_leaks(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if bytes < 128 * M || !jvm.account.threads.iter().any(is_recorder) {
         return None;
     }
-    held(bytes, vec![Evidence::bytes("Flight Recorder, resident", bytes, "account: jvm_work, tracing")])
+    held(bytes, [Evidence::bytes("Flight Recorder, resident", bytes, "account: jvm_work, tracing")])
 }
 
 /// 1024 shares were a CPU, and 1024 itself no limit (osContainer_linux.cpp, `OSContainer::active_processor_count`).
@@ -115,14 +114,12 @@ pub fn shares_taken_for_cpus(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if is_said || !jvm.is_on("UseContainerSupport") || counted >= u64::from(cpus.allowed) {
         return None;
     }
-    held(
-        None,
-        vec![
-            Evidence::count("cpu.shares", shares, "cgroup"),
-            Evidence::count("CPUs that the JVM makes of it", counted, "osContainer_linux.cpp"),
-            Evidence::count("CPUs that it may run on", cpus.allowed.into(), "/proc/PID/status: Cpus_allowed"),
-        ],
-    )
+    let evidence = [
+        Evidence::count("cpu.shares", shares, "cgroup"),
+        Evidence::count("CPUs that the JVM makes of it", counted, "osContainer_linux.cpp"),
+        Evidence::count("CPUs that it may run on", cpus.allowed.into(), "/proc/PID/status: Cpus_allowed"),
+    ];
+    held(None, evidence)
 }
 
 pub fn outer_quota_unseen(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
@@ -131,21 +128,19 @@ pub fn outer_quota_unseen(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if outer.count() >= inner.count() || is_said {
         return None;
     }
-    held(
-        None,
-        vec![
-            Evidence::count(
-                "CPUs by the cgroup of the JVM, which it sees",
-                inner.count().into(),
-                jvm.bounds.quota_files(),
-            ),
-            Evidence::count(
-                "CPUs by a group above it",
-                outer.count().into(),
-                format!("{} of the groups above", jvm.bounds.quota_files()),
-            ),
-        ],
-    )
+    let evidence = [
+        Evidence::count(
+            "CPUs by the cgroup of the JVM, which it sees",
+            inner.count().into(),
+            jvm.bounds.quota_files(),
+        ),
+        Evidence::count(
+            "CPUs by a group above it",
+            outer.count().into(),
+            format!("{} of the groups above", jvm.bounds.quota_files()),
+        ),
+    ];
+    held(None, evidence)
 }
 
 pub fn freed_memory_kept(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
@@ -154,7 +149,7 @@ pub fn freed_memory_kept(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if jvm.flag("TrimNativeHeapInterval").is_some() || !is_large {
         return None;
     }
-    held(freed, vec![Evidence::bytes("malloc-then-freed, resident", freed, "account: malloc_freed")])
+    held(freed, [Evidence::bytes("malloc-then-freed, resident", freed, "account: malloc_freed")])
 }
 
 pub fn heap_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
@@ -165,13 +160,11 @@ pub fn heap_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if jvm.gc()? != Gc::G1 || unused < 512 * M || !is_half(unused, resident) {
         return None;
     }
-    held(
-        unused,
-        vec![
-            Evidence::bytes("heap, resident", resident, "account: java_heap"),
-            Evidence::bytes("heap that objects use", used, "the collector's own sums"),
-        ],
-    )
+    let evidence = [
+        Evidence::bytes("heap, resident", resident, "account: java_heap"),
+        Evidence::bytes("heap that objects use", used, "the collector's own sums"),
+    ];
+    held(unused, evidence)
 }
 
 pub fn metaspace_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
@@ -181,13 +174,11 @@ pub fn metaspace_not_returned(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if unused < 64 * M || unused.saturating_mul(3) < resident {
         return None;
     }
-    held(
-        unused,
-        vec![
-            Evidence::bytes("class metadata, resident", resident, "account: class_metadata"),
-            Evidence::bytes("class metadata in use", used, "perf memory: sun.gc.metaspace.used"),
-        ],
-    )
+    let evidence = [
+        Evidence::bytes("class metadata, resident", resident, "account: class_metadata"),
+        Evidence::bytes("class metadata in use", used, "perf memory: sun.gc.metaspace.used"),
+    ];
+    held(unused, evidence)
 }
 
 pub fn two_bitmaps(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
@@ -195,10 +186,7 @@ pub fn two_bitmaps(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if jvm.gc()? != Gc::G1 || bitmaps < 128 * M {
         return None;
     }
-    held(
-        bitmaps / 2,
-        vec![Evidence::bytes("both mark bitmaps, resident", bitmaps, "account: gc, mark bitmap")],
-    )
+    held(bitmaps / 2, [Evidence::bytes("both mark bitmaps, resident", bitmaps, "account: gc, mark bitmap")])
 }
 
 pub fn heap_counted_thrice(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
@@ -206,29 +194,23 @@ pub fn heap_counted_thrice(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if jvm.gc()? != Gc::Z || totals.aliased_bytes < 256 * M {
         return None;
     }
-    held(
-        None,
-        vec![
-            Evidence::bytes("counted again by RSS", totals.aliased_bytes, "account: aliased"),
-            Evidence::bytes("really resident", totals.resident_bytes, "account"),
-        ],
-    )
+    let evidence = [
+        Evidence::bytes("counted again by RSS", totals.aliased_bytes, "account: aliased"),
+        Evidence::bytes("really resident", totals.resident_bytes, "account"),
+    ];
+    held(None, evidence)
 }
 
 pub fn many_symbols(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     let symbols = jvm.resident_bytes_of_parts(Area::JvmWork, "symbols");
-    (symbols >= 256 * M).then(|| Held {
-        evidence: vec![Evidence::bytes("symbols, resident", symbols, "account: jvm_work, symbols")],
-        bytes: Some(symbols),
-    })
+    let evidence = [Evidence::bytes("symbols, resident", symbols, "account: jvm_work, symbols")];
+    held(symbols, evidence).filter(|_| symbols >= 256 * M)
 }
 
 pub fn large_compilation(_: &Facts, jvm: &JvmFacts) -> Option<Held> {
     let work = jvm.area(Area::JitWork).resident_bytes;
-    (work >= 512 * M).then(|| Held {
-        evidence: vec![Evidence::bytes("work of the compilers, resident", work, "account: jit_work")],
-        bytes: Some(work),
-    })
+    let evidence = [Evidence::bytes("work of the compilers, resident", work, "account: jit_work")];
+    held(work, evidence).filter(|_| work >= 512 * M)
 }
 
 /// Pre-touching by a read before the write left small pages where one of 2 MiB could have been.
@@ -241,12 +223,10 @@ pub fn pretouched_small(facts: &Facts, jvm: &JvmFacts) -> Option<Held> {
     if !jvm.is_on("AlwaysPreTouch") || !asked || small < 256 * M || !is_half(small, heap.resident_bytes) {
         return None;
     }
-    held(
-        None,
-        vec![
-            Evidence::bytes("heap on small pages", small, "account: page sizes"),
-            Evidence::bytes("heap on huge pages", huge, "account: page sizes"),
-            Evidence::state("AlwaysPreTouch", "true", "flag of the VM"),
-        ],
-    )
+    let evidence = [
+        Evidence::bytes("heap on small pages", small, "account: page sizes"),
+        Evidence::bytes("heap on huge pages", huge, "account: page sizes"),
+        Evidence::state("AlwaysPreTouch", "true", "flag of the VM"),
+    ];
+    held(None, evidence)
 }

@@ -1,24 +1,16 @@
 //! kswapd frees memory in the background: where it is busy all the time, the host has too little, or one node of it has.
 
 use super::kcompactd_busy::busy;
-use crate::doctor::{Evidence, Facts, Finding, Remedy, Rule, types::Cost};
+use crate::doctor::{Evidence, Facts, Finding, Remedy, types::Cost};
 
-pub const RULE: Rule =
-    Rule::of_facts("kswapd-busy", "the kernel spends CPU time on finding memory to take back", of);
-
-fn of(facts: &Facts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts) -> Option<Finding> {
     let (level, percent, mut evidence) = busy(facts, "kswapd")?;
     let available = facts.host.meminfo.get("MemAvailable");
     evidence.extend(
         available
             .map(|bytes| Evidence::bytes("memory that is available", *bytes, "/proc/meminfo: MemAvailable")),
     );
-    for counter in ["pgscan_kswapd", "pgsteal_kswapd", "pgscan_direct", "pswpout"] {
-        let grown = facts.host.grown(counter);
-        evidence.extend(
-            grown.map(|grown| Evidence::count(format!("{counter} while watched"), grown, "/proc/vmstat")),
-        );
-    }
+    evidence.extend(facts.host.watched(["pgscan_kswapd", "pgsteal_kswapd", "pgscan_direct", "pswpout"]));
     let mut remedies = vec![Remedy::advice(
         "free memory on this host: `marusa doctor` names what each JVM could give back, `marusa trim` returns what malloc keeps",
     )];
@@ -27,16 +19,13 @@ fn of(facts: &Facts) -> Option<Finding> {
         remedies.push(Remedy::setting("sysctl vm.watermark_scale_factor=100"));
     }
     let title = format!("kswapd took {percent:.0} % of a CPU to find memory");
-    Some(
-        RULE.on_host(level, title, evidence, remedies)
-            .costing(Cost { cpu_percent: Some(percent), ..Cost::default() }),
-    )
+    Some(Finding::on_host(level, title, evidence, remedies).costing(Cost::cpu(percent)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::doctor::Level;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::{Daemon, made_up};
 
     #[test]
@@ -46,7 +35,7 @@ mod tests {
             facts.host.daemons = vec![Daemon { name: "kswapd0".to_string(), cpu_ms: 5_000.0, watched_ms }];
             facts.host.vmstat_first.insert("pgscan_direct".to_string(), 10);
             facts.host.vmstat.insert("pgscan_direct".to_string(), 900);
-            RULE.find(&facts).pop()
+            rule_finds("kswapd-busy", &facts).pop()
         };
         let finding = found(120.0).expect("12 %");
         assert_eq!(finding.level, Level::Warn);

@@ -2,26 +2,18 @@
 //! program, and can be measured on the running JVM.
 
 use crate::base::{Bytes, human};
-use crate::doctor::facts::{Facts, JvmFacts};
 use crate::doctor::promise;
-use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
 use crate::map::page_claims::Asked;
-use crate::os::thp::Thp;
-
-pub const RULE: Rule =
-    Rule::new("large-heap-small-pages", "a large heap is on small pages, and nothing was asked for", find);
+use crate::map::why::has_shared_heap;
 
 /// A million small pages. From here the page tables of the heap alone (8 MiB) fill the caches that a walk reads from.
 const HEAP_BYTES_MIN: Bytes = 4 << 30;
 const LARGE_PERCENT_MAX: u64 = 10;
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    let Some(thp) = &facts.host.pages.thp else { return Vec::new() };
-    facts.jvms.iter().filter_map(|jvm| of(jvm, thp)).collect()
-}
-
-fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
+pub(super) fn find(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+    let thp = facts.host.pages.thp.as_ref()?;
     let heap = promise::area_use(jvm, Area::JavaHeap);
     let large = promise::large_bytes(&heap);
     let is_small = u128::from(large) * 100 <= u128::from(heap.resident_bytes) * u128::from(LARGE_PERCENT_MAX);
@@ -30,7 +22,7 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
     {
         return None;
     }
-    let is_shared = promise::has_shared_heap(jvm);
+    let is_shared = has_shared_heap(&jvm.snapshot);
     let policy = if is_shared { thp.shared(thp.pmd_bytes) } else { thp.private(thp.pmd_bytes) };
     if !["always", "madvise", "advise", "within_size", "force"].contains(&policy.mode.as_str()) {
         return None;
@@ -52,12 +44,13 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
         Remedy::Command(format!("marusa pages plan {}", jvm.pid)),
         Remedy::jvm_option("-XX:+UseTransparentHugePages"),
     ];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::made_up::{G, healthy_jvm, set_resident};
     use crate::doctor::rules::page_cases;
 
@@ -68,16 +61,16 @@ mod tests {
             set_resident(&mut jvm, Area::JavaHeap, bytes);
             page_cases::alone(jvm)
         };
-        let found = find(&of(4 * G));
+        let found = rule_finds("large-heap-small-pages", &of(4 * G));
         assert!(found[0].title.contains("4.0 GiB is on 4K 100 %"), "{found:#?}");
         assert_eq!(found[0].remedies[0].text(), "marusa pages prove 4711");
-        assert_eq!(find(&of(4 * G - 4096)), []);
+        assert_eq!(rule_finds("large-heap-small-pages", &of(4 * G - 4096)), []);
         let mut never = of(8 * G);
         never.host.pages.thp.as_mut().expect("a kernel with THP").enabled = "never".to_string();
         never.host.pages.thp.as_mut().expect("a kernel with THP").sizes.clear();
-        assert_eq!(find(&never), [], "not available");
+        assert_eq!(rule_finds("large-heap-small-pages", &never), [], "not available");
         let mut asked = of(8 * G);
         page_cases::flag(&mut asked.jvms[0], "UseTransparentHugePages", "true");
-        assert_eq!(find(&asked), [], "another finding");
+        assert_eq!(rule_finds("large-heap-small-pages", &asked), [], "another finding");
     }
 }

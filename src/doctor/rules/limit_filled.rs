@@ -3,13 +3,8 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::{GroupMemory, percent};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
-
-pub const RULE: Rule =
-    Rule::new("limit-filled", "tmpfs, sockets, slab or page cache that fill the limit", |facts: &Facts| {
-        facts.jvms.iter().flat_map(find).collect()
-    });
 
 /// Percentage of the limit: what a JVM takes for its heap by default (MaxRAMPercentage), so that this amount matters.
 const PART_PERCENT: f64 = 25.0;
@@ -26,7 +21,7 @@ struct Filler {
     advice: &'static str,
 }
 
-fn find(jvm: &JvmFacts) -> Vec<Finding> {
+pub(super) fn find(_: &Facts, jvm: &JvmFacts) -> Vec<Finding> {
     let Ok(Some(group)) = &jvm.group else { return Vec::new() };
     let is_much = |filler: &Filler| {
         filler.bytes >= BYTES_MIN && percent(filler.bytes, group.limit_bytes) >= PART_PERCENT
@@ -99,7 +94,7 @@ fn finding(jvm: &JvmFacts, group: &GroupMemory, filler: &Filler) -> Finding {
     ];
     let remedies =
         [Remedy::Command(format!("marusa container {}", jvm.pid)), Remedy::Advice(filler.advice.to_string())];
-    RULE.on_jvm(jvm.pid, filler.level, title, evidence, remedies).costing(Cost::bytes(filler.bytes))
+    Finding::on_jvm(jvm.pid, filler.level, title, evidence, remedies).costing(Cost::bytes(filler.bytes))
 }
 
 #[cfg(test)]
@@ -118,7 +113,10 @@ mod tests {
             rows: rows.iter().map(|(name, bytes)| (name.to_string(), *bytes)).collect(),
             ..GroupMemory::default()
         }));
-        find(&jvm).into_iter().map(|finding| (finding.level, finding.cost.bytes.unwrap_or(0))).collect()
+        find(&Facts::default(), &jvm)
+            .into_iter()
+            .map(|finding| (finding.level, finding.cost.bytes.unwrap_or(0)))
+            .collect()
     }
 
     #[test]
@@ -145,6 +143,6 @@ mod tests {
         let rows = [("shmem".to_string(), 40 * M)].into();
         let group = GroupMemory { limit_bytes: 100 * M, rows, ..GroupMemory::default() };
         jvm.group = Ok(Some(group));
-        assert_eq!(find(&jvm), []);
+        assert_eq!(find(&Facts::default(), &jvm), []);
     }
 }

@@ -3,12 +3,9 @@
 use super::malloc_freed_held::WALK;
 use crate::base::{counted, human};
 use crate::doctor::arenas::Spread;
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Remedy};
 
-pub const RULE: Rule =
-    Rule::of_each_jvm("malloc-arenas", "many arenas of malloc each hold freed memory", find);
-
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let spread = Spread::of(jvm)?;
     let level = spread.level(jvm)?;
     let Spread { kept, arenas, beyond_bytes, attached_threads, .. } = spread;
@@ -43,7 +40,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::Advice(price),
         Remedy::Command(format!("marusa trim {}", jvm.pid)),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(beyond_bytes)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(beyond_bytes)))
 }
 
 #[cfg(test)]

@@ -2,11 +2,8 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::arenas;
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::map::trim::{self, Advice, ArenaPrediction, Prediction};
-
-pub const RULE: Rule =
-    Rule::of_each_jvm("malloc-freed-held", "malloc holds memory that the program freed", find);
 
 /// A JVM that compiles frees and takes some tens of MiB all the time: less is not a loss. And less than one heap of an arena,
 /// 64 MiB, which one block that is pinned at its end keeps.
@@ -18,7 +15,7 @@ const COMMAND_SINCE: u32 = 18;
 const ARENAS_SHOWN: usize = 3;
 pub const WALK: &str = "malloc's own lists (walk of its arenas)";
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let freed = jvm.freed()?;
     let held = freed.total.free_resident_bytes;
     let percent = jvm.percent_of_resident(held);
@@ -35,7 +32,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
     );
     let evidence = evidence(jvm, &freed);
     let remedies = remedies(jvm, &freed);
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(held)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(held)))
 }
 
 fn evidence(jvm: &JvmFacts, freed: &Prediction) -> Vec<Evidence> {

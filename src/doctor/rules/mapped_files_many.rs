@@ -2,17 +2,11 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, counted, human};
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::map::sums::group_of;
 use crate::map::{Area, MemoryMap};
 use crate::os::maps::Mapping;
 use std::collections::{BTreeMap, HashSet};
-
-pub const RULE: Rule = Rule::of_each_jvm(
-    "mapped-files-many",
-    "many mappings, or many bytes, of files that the program mapped",
-    find,
-);
 
 /// A JVM has few mappings of files that are not libraries; search engines and brokers map all of their data, on purpose.
 const INFO_BYTES: Bytes = 256 << 20;
@@ -34,7 +28,7 @@ pub struct Group {
     pub temporary: usize,
 }
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let groups = groups(&jvm.snapshot.os.mappings, &jvm.map);
     let resident: Bytes = groups.values().map(|group| group.resident).fold(0, Bytes::saturating_add);
     let mappings: usize = groups.values().map(|group| group.mappings.len()).sum();
@@ -67,7 +61,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         ),
         Remedy::Command(format!("marusa map {} --by mapping", jvm.pid)),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(resident)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(resident)))
 }
 
 /// By the path without its numbers.

@@ -1,11 +1,8 @@
 //! The number of mappings against `vm.max_map_count`: at the limit mmap and mprotect fail, and a JVM does not survive that.
 
 use crate::base::counted;
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::Gc;
-
-pub const RULE: Rule =
-    Rule::of_each_jvm_here("max-map-count-near", "the JVM is near the limit of mappings", of);
 
 const WARN_PERCENT: u64 = 70;
 const CRITICAL_PERCENT: u64 = 90;
@@ -17,7 +14,7 @@ fn z_needs(jvm: &JvmFacts) -> Option<u64> {
     (jvm.gc()? == Gc::Z).then(|| granules.saturating_mul(36) / 10)
 }
 
-fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let limit: u64 = facts.host.sysctl.get("vm/max_map_count")?.parse().ok().filter(|limit| *limit > 0)?;
     let used = jvm.snapshot.os.mappings.len() as u64;
     let percent = used.saturating_mul(100) / limit;
@@ -45,19 +42,20 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         _ => format!("{used} of {limit} mappings are in use: at the limit the JVM ends"),
     };
     let remedies = [Remedy::Setting(format!("sysctl vm.max_map_count={wanted}"))];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
 
     fn found(limit: u64, change: impl Fn(&mut JvmFacts)) -> Option<Finding> {
         let mut facts = made_up::healthy();
         change(&mut facts.jvms[0]);
         facts.host.sysctl.insert("vm/max_map_count".to_string(), limit.to_string());
-        RULE.find(&facts).pop()
+        rule_finds("max-map-count-near", &facts).pop()
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! The host has no memory left to give: tasks wait for it now, or the killer is near.
 
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
-
-pub const RULE: Rule =
-    Rule::of_facts("memory-pressure", "tasks wait for memory, or hardly any is available", of);
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy};
 
 /// Percentage of the last minute in which all runnable tasks waited: 1 % is 0.6 s in which the host stood still.
 const FULL_WARN: f64 = 1.0;
@@ -15,7 +12,7 @@ const AVAILABLE_WARN: f64 = 5.0;
 const AVAILABLE_CRITICAL: f64 = 2.0;
 
 /// What waits, and what is left: the worse of both.
-fn of(facts: &Facts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts) -> Option<Finding> {
     let mut said: Vec<(Level, String)> = Vec::new();
     let mut evidence = Vec::new();
     if let Some(pressure) = facts.host.memory_pressure {
@@ -58,12 +55,13 @@ fn of(facts: &Facts) -> Option<Finding> {
         Remedy::command("marusa doctor"),
         Remedy::advice("each JVM's findings say what it could give back; in a container this is the host"),
     ];
-    Some(RULE.on_host(level, title, evidence, remedies))
+    Some(Finding::on_host(level, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::made_up::{self, G, M};
     use crate::os::pressure_averages::Averages;
 
@@ -72,7 +70,7 @@ mod tests {
         facts.host.memory_pressure = Some(Averages { some_60, full_60, some_10: 0.0, full_10: 0.0 });
         facts.host.meminfo.insert("MemAvailable".to_string(), available);
         facts.host.meminfo.insert("SwapFree".to_string(), swap_free);
-        RULE.find(&facts).pop().map(|finding| finding.level)
+        rule_finds("memory-pressure", &facts).pop().map(|finding| finding.level)
     }
 
     #[test]
@@ -98,6 +96,10 @@ mod tests {
         facts.host.memory_pressure = None;
         facts.host.meminfo.insert("MemAvailable".to_string(), 100 * M);
         facts.host.meminfo.insert("SwapFree".to_string(), 0);
-        assert!(RULE.find(&facts)[0].title.starts_with("0.6 %"), "{:?}", RULE.find(&facts));
+        assert!(
+            rule_finds("memory-pressure", &facts)[0].title.starts_with("0.6 %"),
+            "{:?}",
+            rule_finds("memory-pressure", &facts)
+        );
     }
 }

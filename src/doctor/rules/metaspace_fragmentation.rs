@@ -3,10 +3,7 @@
 use super::class_loaders_many;
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
-
-pub const RULE: Rule =
-    Rule::of_each_jvm("metaspace-fragmentation", "much of the metaspace is committed and unused", find);
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 
 const INFO_BYTES: Bytes = 32 << 20;
 const WARN_BYTES: Bytes = 64 << 20;
@@ -16,7 +13,7 @@ const LOST_PERCENT: f64 = 25.0;
 const ELASTIC_SINCE: u32 = 16;
 const COUNTERS: &str = "performance counters of the VM, as of the last collection";
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let classes = jvm.jvm()?.classes.as_ref().ok()?;
     // Of the same moment, or they could not be compared: classes may have been loaded since.
     let committed = *classes.metaspace_committed_bytes.as_ref().ok()?;
@@ -59,7 +56,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         human(lost),
         human(committed)
     );
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(lost)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(lost)))
 }
 
 #[cfg(test)]

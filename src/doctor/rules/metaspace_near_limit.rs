@@ -2,10 +2,8 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
-
-pub const RULE: Rule = Rule::of_each_jvm("metaspace-near-limit", "class metadata is near its limit", find);
 
 /// Committed: a collection may still free some of it.
 const NEAR_PERCENT: f64 = 90.0;
@@ -26,7 +24,7 @@ struct Kind {
 }
 
 /// At most one: what is nearest to its limit.
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let kinds = [class_space(jvm), metaspace(jvm)];
     let share = |kind: &Kind| percent(kind.committed.max(kind.used), kind.limit);
     let kind = kinds.into_iter().flatten().max_by(|a, b| share(a).total_cmp(&share(b)))?;
@@ -59,7 +57,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::JvmOption(format!("-XX:{option}={more}m")),
         Remedy::advice("find out whether classes are leaked: count class loaders twice, some hours apart"),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies))
 }
 
 fn class_space(jvm: &JvmFacts) -> Option<Kind> {

@@ -1,16 +1,14 @@
-//! One file a finding, or a family of findings; this is the list of them. A line names the id, the rule, and the levels that
-//! it may find.
+//! One file a finding, or a family of findings; this is the list of them. A line has the id, the title, the function that finds it
+//! and what that judges at once (`Find`), and the levels that it may find.
 
-use super::types::{Entry, Rule};
+use super::facts::Facts;
+use super::types::{Entry, Find, Finding, Rule};
 
 macro_rules! rules {
-    ($($id:literal $rule:path [$($level:ident),+];)*) => {
+    ($($id:literal $title:literal $of:ident($find:path) [$($level:ident),+];)*) => {
         /// In the order in which they are explained.
-        pub const RULES: &[&Rule] = &[$(&$rule),*];
-
-        /// The same, each with its levels and the page that explains it.
         pub const CATALOG: &[Entry] = &[$(Entry {
-            rule: &$rule,
+            rule: &Rule { id: $id, title: $title, find: Find::$of($find) },
             levels: &[$(crate::doctor::Level::$level),+],
             page: include_str!(concat!("../../../docs/findings/", $id, ".md")),
         }),*];
@@ -53,7 +51,6 @@ mod malloc_arenas;
 pub mod malloc_freed_held;
 pub mod mapped_files_many;
 mod max_map_count_near;
-pub mod memory_grows;
 mod memory_pressure;
 mod metaspace_fragmentation;
 mod metaspace_near_limit;
@@ -91,77 +88,95 @@ pub use fork_large_heap::is_forking;
 
 rules! {
     // Page sizes.
-    "large-pages-not-got" asked_not_got::POOL [Info, Warn];
-    "large-pages-switched-off" asked_not_got::SWITCHED_OFF [Info, Warn];
-    "large-pages-group-limit" asked_not_got::GROUP_LIMIT [Info, Warn];
-    "thp-not-got" asked_not_got::TRANSPARENT [Warn];
-    "thp-other-size" asked_not_got::OTHER_SIZE [Warn];
-    "zgc-shmem-thp-off" asked_not_got::SHARED_OFF [Warn];
-    "thp-off-by-prctl" asked_not_got::PROCESS_DISABLED [Warn];
-    "heap-page-split" heap_page_split::RULE [Info, Warn];
-    "page-size-misreported" page_size_misreported::RULE [Info];
-    "hugetlb-pool-unused" hugetlb_pool_unused::RULE [Info, Warn];
-    "hugetlb-surplus" hugetlb_surplus::RULE [Info];
-    "hugetlb-node-split" hugetlb_node_split::RULE [Info, Warn];
-    "thp-always-harm" thp_always_harm::RULE [Info, Warn];
-    "thp-defrag-stalls" thp_defrag_stalls::RULE [Info, Warn];
-    "khugepaged-busy" khugepaged_busy::RULE [Info, Warn];
-    "thp-sparse-heap" thp_sparse_heap::RULE [Info];
-    "thp-sizes-odd" thp_sizes_odd::RULE [Info];
-    "large-heap-small-pages" large_heap_small_pages::RULE [Info];
-    "code-cache-small-pages" code_cache_small_pages::RULE [Info];
-    "text-small-pages" text_small_pages::RULE [Info];
-    "page-tables-large" page_tables_large::RULE [Info, Warn];
+    "large-pages-not-got" "HugeTLB pages were asked for, and the pool was too small" JvmHere(asked_not_got::pool) [Info, Warn];
+    "large-pages-switched-off" "HugeTLB pages were asked for, and the JVM switched its flag off at start"
+        JvmHere(asked_not_got::switched_off) [Info, Warn];
+    "large-pages-group-limit" "HugeTLB pages were asked for, and a cgroup allows too few"
+        Jvm(asked_not_got::group_limit) [Info, Warn];
+    "thp-not-got" "transparent huge pages were asked for, and the memory is on small pages" Jvm(asked_not_got::transparent) [Warn];
+    "thp-other-size" "transparent huge 2 MiB pages were asked for, and others were given" Jvm(asked_not_got::other_size) [Warn];
+    "zgc-shmem-thp-off" "ZGC asked for transparent huge pages, and shared memory gets none" Jvm(asked_not_got::shared_off) [Warn];
+    "thp-off-by-prctl" "transparent huge pages were asked for, and are switched off for the process"
+        Jvm(asked_not_got::process_disabled) [Warn];
+    "heap-page-split" "the Java heap is split between page sizes" Jvm(heap_page_split::find) [Info, Warn];
+    "page-size-misreported" "the JVM's own words about its page sizes are wrong" Jvm(page_size_misreported::of) [Info];
+    "hugetlb-pool-unused" "pages of hugetlb are reserved and unused" Facts(hugetlb_pool_unused::find) [Info, Warn];
+    "hugetlb-surplus" "pages of hugetlb are in use that nothing promises to the next start" Facts(hugetlb_surplus::find) [Info];
+    "hugetlb-node-split" "the pages of hugetlb are on the wrong nodes of memory" Facts(hugetlb_node_split::find) [Info, Warn];
+    "thp-always-harm" "THP always does measured harm" One(thp_always_harm::find) [Info, Warn];
+    "thp-defrag-stalls" "threads of JVMs wait for compaction at faults" One(thp_defrag_stalls::of) [Info, Warn];
+    "khugepaged-busy" "khugepaged takes CPU time for the heaps of JVMs" One(khugepaged_busy::of) [Info, Warn];
+    "thp-sparse-heap" "khugepaged may fill the holes of a sparse heap" JvmHere(thp_sparse_heap::find) [Info];
+    "thp-sizes-odd" "the switches of THP's sizes contradict what a JVM reads" One(thp_sizes_odd::find) [Info];
+    "large-heap-small-pages" "a large heap is on small pages, and nothing was asked for"
+        JvmHere(large_heap_small_pages::find) [Info];
+    "code-cache-small-pages" "JIT code is on small pages though large ones were asked for" Jvm(code_cache_small_pages::of) [Info];
+    "text-small-pages" "libraries are on small pages and could be on large ones" JvmHere(text_small_pages::find) [Info];
+    "page-tables-large" "page tables take memory out of proportion" Facts(page_tables_large::find) [Info, Warn];
     // Huge pages that hold nothing.
-    "thp-bloat" thp_bloat::RULE [Info, Warn];
-    "thp-stacks" thp_stacks::RULE [Warn];
-    "thp-malloc-arenas" thp_malloc_arenas::RULE [Warn];
+    "thp-bloat" "huge pages that are mostly pages of zeros" JvmHere(thp_bloat::of_jvm) [Info, Warn];
+    "thp-stacks" "thread stacks blown up by huge pages" JvmHere(thp_stacks::of_jvm) [Warn];
+    "thp-malloc-arenas" "malloc's arenas on huge pages that hold freed or unused memory" JvmHere(thp_malloc_arenas::of_jvm) [Warn];
     // Memory of the JVM
-    "container-limit" container_limit::RULE [Info, Warn, Critical];
-    "limit-filled" limit_filled::RULE [Info, Warn];
-    "malloc-freed-held" malloc_freed_held::RULE [Info, Warn];
-    "malloc-arenas" malloc_arenas::RULE [Info, Warn];
-    "no-trim-set" no_trim_set::RULE [Info];
-    "direct-buffers-near-limit" direct_buffers_near_limit::RULE [Warn, Critical];
-    "explicit-gc-disabled" explicit_gc_disabled::RULE [Info, Warn];
-    "code-cache-near-full" code_cache_near_full::RULE [Info, Warn, Critical];
-    "metaspace-near-limit" metaspace_near_limit::RULE [Warn, Critical];
-    "metaspace-fragmentation" metaspace_fragmentation::RULE [Info, Warn];
-    "heap-committed-untouched" heap_committed_untouched::RULE [Info];
-    "heap-can-shrink" heap_can_shrink::RULE [Info];
-    "swap-heap" swap_heap::RULE [Warn, Critical];
-    "nmt-on" nmt_on::RULE [Info, Warn];
-    "thread-stacks" thread_stacks::RULE [Info, Warn];
-    "memory-grows" memory_grows::RULE [Info, Warn];
-    "class-loaders-many" class_loaders_many::RULE [Info, Warn];
-    "mapped-files-many" mapped_files_many::RULE [Info, Warn];
-    "thread-pool-large" thread_pool_large::RULE [Info, Warn];
-    "humongous-tails" humongous_tails::RULE [Info, Warn];
-    "unattributed-large" unattributed_large::RULE [Info];
-    "jni-library-memory" jni_library_memory::RULE [Info];
-    "native-memory-unreached" native_memory_unreached::RULE [Info, Warn];
-    "nio-cache-large" nio_cache_large::RULE [Info, Warn];
-    "native-memory-not-closed" native_memory_not_closed::RULE [Warn];
+    "container-limit" "the memory limit against what the JVM needs with a full heap"
+        Jvm(container_limit::find) [Info, Warn, Critical];
+    "limit-filled" "tmpfs, sockets, slab or page cache that fill the limit" Several(limit_filled::find) [Info, Warn];
+    "malloc-freed-held" "malloc holds memory that the program freed" Jvm(malloc_freed_held::find) [Info, Warn];
+    "malloc-arenas" "many arenas of malloc each hold freed memory" Jvm(malloc_arenas::find) [Info, Warn];
+    "no-trim-set" "the JVM could trim malloc's memory by itself, and does not" Jvm(no_trim_set::find) [Info];
+    "direct-buffers-near-limit" "direct buffers are near their limit" Jvm(direct_buffers_near_limit::find) [Warn, Critical];
+    "explicit-gc-disabled" "System.gc() is switched off, which frees direct buffers at their limit"
+        Jvm(explicit_gc_disabled::find) [Info, Warn];
+    "code-cache-near-full" "the code cache is near its end" Jvm(code_cache_near_full::find) [Info, Warn, Critical];
+    "metaspace-near-limit" "class metadata is near its limit" Jvm(metaspace_near_limit::find) [Warn, Critical];
+    "metaspace-fragmentation" "much of the metaspace is committed and unused" Jvm(metaspace_fragmentation::find) [Info, Warn];
+    "heap-committed-untouched" "part of the committed heap is not in memory yet" Jvm(heap_committed_untouched::find) [Info];
+    "heap-can-shrink" "much of the heap is in memory and free" Jvm(heap_can_shrink::find) [Info];
+    "swap-heap" "part of the Java heap is swapped out" JvmHere(swap_heap::find) [Warn, Critical];
+    "nmt-on" "Native Memory Tracking is on" Jvm(nmt_on::find) [Info, Warn];
+    "thread-stacks" "the stacks of many threads hold much memory" Jvm(thread_stacks::find) [Info, Warn];
+    "memory-grows" "an area grows, by a recording" Facts(only_recorded) [Info, Warn];
+    "class-loaders-many" "very many class loaders of one class, or very much class metadata"
+        Jvm(class_loaders_many::find) [Info, Warn];
+    "mapped-files-many" "many mappings, or many bytes, of files that the program mapped" Jvm(mapped_files_many::find) [Info, Warn];
+    "thread-pool-large" "very many threads of one name" Jvm(thread_pool_large::find) [Info, Warn];
+    "humongous-tails" "much of the heap is lost behind humongous objects" Jvm(humongous_tails::find) [Info, Warn];
+    "unattributed-large" "much memory has no known owner" Jvm(unattributed_large::find) [Info];
+    "jni-library-memory" "A native library holds much memory" Jvm(jni_library_memory::find) [Info];
+    "native-memory-unreached" "Nothing leads to much of malloc's memory in use: it probably leaked (with --holders)"
+        Jvm(native_memory_unreached::find) [Info, Warn];
+    "nio-cache-large" "Threads hold much memory in the JDK's temporary direct buffers (with --holders)"
+        Jvm(nio_cache_large::find) [Info, Warn];
+    "native-memory-not-closed" "Many instances of a class that must be closed hold much native memory (with --holders)"
+        Several(native_memory_not_closed::find) [Warn];
     // CPUs, the release, limits, and the host
-    "gc-threads" gc_threads::RULE [Info, Warn];
-    "compiler-threads" compiler_threads::RULE [Info, Warn];
-    "container-support-off" container_support_off::RULE [Warn];
-    "cpu-throttled" cpu_throttled::RULE [Info, Warn];
-    "numa-imbalance" numa_imbalance::RULE [Warn];
-    "numa-off" numa_off::RULE [Info];
-    "zone-reclaim" zone_reclaim::RULE [Info, Warn];
-    "fork-large-heap" fork_large_heap::RULE [Info, Warn];
-    "vfork-deprecated" vfork_deprecated::RULE [Info];
-    "jdk-known-fix" jdk_known_fix::RULE [Info, Warn];
-    "jdk-replaced" jdk_replaced::RULE [Warn];
-    "kcompactd-busy" kcompactd_busy::RULE [Warn, Critical];
-    "kswapd-busy" kswapd_busy::RULE [Warn, Critical];
-    "memory-pressure" memory_pressure::RULE [Warn, Critical];
-    "swapping" swapping::RULE [Warn, Critical];
-    "ksm-on-heap" ksm_on_heap::RULE [Info];
-    "commit-limit-near" commit_limit_near::RULE [Warn, Critical];
-    "max-map-count-near" max_map_count_near::RULE [Info, Warn, Critical];
-    "threads-near-limit" threads_near_limit::RULE [Warn, Critical];
-    "files-near-limit" files_near_limit::RULE [Info, Warn];
-    "perf-data-on-disk" perf_data_on_disk::RULE [Info];
+    "gc-threads" "the number of GC threads is far from what the JVM itself would take for its CPUs"
+        Jvm(gc_threads::of) [Info, Warn];
+    "compiler-threads" "the JVM has far more compiler threads than it would itself take for its CPUs"
+        Jvm(compiler_threads::of) [Info, Warn];
+    "container-support-off" "the JVM ignores the limits of its cgroup" JvmHere(container_support_off::of) [Warn];
+    "cpu-throttled" "the CPU quota of the cgroup stops the JVM" Jvm(cpu_throttled::of) [Info, Warn];
+    "numa-imbalance" "one node of memory is nearly full while another has plenty" One(numa_imbalance::of) [Warn];
+    "numa-off" "a large heap spans nodes of memory, and UseNUMA is off" JvmHere(numa_off::of) [Info];
+    "zone-reclaim" "a full node of memory reclaims before it takes another node's" One(zone_reclaim::of) [Info, Warn];
+    "fork-large-heap" "the JVM starts processes by fork, which copies its page tables" JvmHere(fork_large_heap::of) [Info, Warn];
+    "vfork-deprecated" "the JVM starts processes by vfork, which its JDK has deprecated" Jvm(vfork_deprecated::of) [Info];
+    "jdk-known-fix" "a fault of this JDK shows here that a later release does not have" Several(jdk_known_fix::find) [Info, Warn];
+    "jdk-replaced" "the JDK was replaced under the running JVM" Jvm(jdk_replaced::of) [Warn];
+    "kcompactd-busy" "the kernel spends CPU time on compacting memory" One(kcompactd_busy::of) [Warn, Critical];
+    "kswapd-busy" "the kernel spends CPU time on finding memory to take back" One(kswapd_busy::of) [Warn, Critical];
+    "memory-pressure" "tasks wait for memory, or hardly any is available" One(memory_pressure::of) [Warn, Critical];
+    "swapping" "pages come back from swap all the time" One(swapping::of) [Warn, Critical];
+    "ksm-on-heap" "ksmd merges pages of a JVM, which are copied again when written" JvmHere(ksm_on_heap::of) [Info];
+    "commit-limit-near" "the kernel has promised nearly all memory that it may" One(commit_limit_near::of) [Warn, Critical];
+    "max-map-count-near" "the JVM is near the limit of mappings" JvmHere(max_map_count_near::of) [Info, Warn, Critical];
+    "threads-near-limit" "a limit of threads is nearly reached" Jvm(threads_near_limit::of) [Warn, Critical];
+    "files-near-limit" "the limit of open files is nearly reached" Jvm(files_near_limit::of) [Info, Warn];
+    "perf-data-on-disk" "the JVM's counters are on a busy disk, and safepoints may wait for it"
+        JvmHere(perf_data_on_disk::of) [Info];
+}
+
+/// Memory that grows: `recorded` finds it by the evidence of `leak`. One reading of a running JVM cannot.
+fn only_recorded(_: &Facts) -> Vec<Finding> {
+    Vec::new()
 }

@@ -3,14 +3,8 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, counted, human};
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::Held;
-
-pub const RULE: Rule = Rule::new(
-    "native-memory-not-closed",
-    "Many instances of a class that must be closed hold much native memory (with --holders)",
-    |facts: &Facts| facts.jvms.iter().flat_map(find).collect(),
-);
 
 const WORTH_BYTES: Bytes = 32 << 20;
 const WORTH_BLOCKS: u64 = 10_000;
@@ -49,7 +43,7 @@ pub fn advice(holder: &str) -> Option<&'static str> {
     MUST_BE_CLOSED.iter().find(|(is_it, _)| is_it(holder)).map(|(_, advice)| *advice)
 }
 
-fn find(jvm: &JvmFacts) -> Vec<Finding> {
+pub(super) fn find(_: &Facts, jvm: &JvmFacts) -> Vec<Finding> {
     let finding = |held: &Held| {
         let remedy = advice(&held.holder)?;
         let instances = held.direct_blocks.unwrap_or(0);
@@ -68,7 +62,9 @@ fn find(jvm: &JvmFacts) -> Vec<Finding> {
             Evidence::count("of them in the field itself", instances, "the Java heap"),
         ];
         let remedies = [Remedy::Advice(remedy.to_string()), Remedy::command("jcmd PID GC.class_histogram")];
-        Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies).costing(Cost::bytes(held.bytes)))
+        Some(
+            Finding::on_jvm(jvm.pid, Level::Warn, title, evidence, remedies).costing(Cost::bytes(held.bytes)),
+        )
     };
     jvm.account.holders.iter().flatten().filter_map(finding).collect()
 }
@@ -81,7 +77,7 @@ mod tests {
     fn is_found(holder: &str, bytes: Bytes, blocks: u64, instances: u64) -> bool {
         let mut jvm = healthy_jvm();
         jvm.account.holders = Some(vec![held(holder, bytes, blocks, instances)]);
-        !find(&jvm).is_empty()
+        !find(&Facts::default(), &jvm).is_empty()
     }
 
     #[test]
@@ -105,6 +101,6 @@ mod tests {
         ] {
             assert_eq!(is_found(holder, 100 * M, 20_000, 20_000), is_meant, "{holder}");
         }
-        assert_eq!(find(&healthy_jvm()), [], "the holders were not read");
+        assert_eq!(find(&Facts::default(), &healthy_jvm()), [], "the holders were not read");
     }
 }

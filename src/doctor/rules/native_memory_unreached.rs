@@ -3,21 +3,15 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::{Held, HeldBy};
-
-pub const RULE: Rule = Rule::of_each_jvm(
-    "native-memory-unreached",
-    "Nothing leads to much of malloc's memory in use: it probably leaked (with --holders)",
-    find,
-);
 
 const INFO_BYTES: Bytes = 64 << 20;
 const INFO_PERCENT: f64 = 10.0;
 const WARN_BYTES: Bytes = 256 << 20;
 const WARN_PERCENT: f64 = 25.0;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let holders = jvm.account.holders.as_ref()?;
     let sum = |rows: &mut dyn Iterator<Item = &Held>| {
         rows.fold((0, 0), |(bytes, blocks): (Bytes, u64), held| {
@@ -47,7 +41,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
             "whether it grows: marusa record PID --holders-every 60s -o FILE, then marusa leak FILE",
         ),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(bytes)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 #[cfg(test)]

@@ -2,14 +2,8 @@
 //! largest that the thread needed, unless -Djdk.nio.maxCachedBufferSize says otherwise. Judged where the buffers were read.
 
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::{BufferKind, BufferRow};
-
-pub const RULE: Rule = Rule::of_each_jvm(
-    "nio-cache-large",
-    "Threads hold much memory in the JDK's temporary direct buffers (with --holders)",
-    find,
-);
 
 pub const PROPERTY: &str = "-Djdk.nio.maxCachedBufferSize";
 const INFO_BYTES: Bytes = 64 << 20;
@@ -17,7 +11,7 @@ const WARN_BYTES: Bytes = 256 << 20;
 /// Buffers of this size are what the property is for: ordinary reads and writes need less.
 const LARGE_BYTES: Bytes = 1 << 20;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let rows = jvm.account.buffers.as_ref()?.iter().filter(|row| row.kind == BufferKind::NioCache);
     let rows: Vec<&BufferRow> = rows.collect();
     let bytes = rows.iter().fold(0, |sum: Bytes, row| sum.saturating_add(row.bytes));
@@ -43,7 +37,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::JvmOption(format!("{PROPERTY}=262144")),
         Remedy::advice("or let these threads read and write direct buffers of their own"),
     ];
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(bytes)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Native Memory Tracking left on, and what it takes: a header and a footer for each block, and its own tables.
 
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
-
-pub const RULE: Rule = Rule::of_each_jvm("nmt-on", "Native Memory Tracking is on", find);
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 
 const WARN_BYTES: Bytes = 32 << 20;
 const WARN_PERCENT: f64 = 2.0;
@@ -13,7 +11,7 @@ const FOOTER_BYTES: u64 = 2;
 const FOOTER_SINCE: u32 = 17;
 const ITSELF: &str = "Native Memory Tracking";
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let view = jvm.jvm()?;
     let level = view.nmt.as_deref().ok().filter(|level| matches!(*level, "summary" | "detail"))?;
     let mut evidence = vec![Evidence::state("NativeMemoryTracking", level, "flags of the VM")];
@@ -43,7 +41,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::Command(format!("marusa map {}", jvm.pid)),
     ];
     Some(
-        RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+        Finding::on_jvm(jvm.pid, level, title, evidence, remedies)
             .costing(Cost { bytes: price, ..Cost::default() }),
     )
 }

@@ -2,10 +2,7 @@
 
 use super::malloc_freed_held::{WALK, interval};
 use crate::base::{Bytes, human};
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Rule};
-
-pub const RULE: Rule =
-    Rule::of_each_jvm("no-trim-set", "the JVM could trim malloc's memory by itself, and does not", find);
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level};
 
 /// What a trim would give back now. A trim takes locks and milliseconds, and what is given back is asked for again.
 const WORTH_BYTES: Bytes = 48 << 20;
@@ -13,7 +10,7 @@ const WORTH_PERCENT: f64 = 5.0;
 /// The flag is experimental in updates of 17 (17.0.9).
 const EXPERIMENTAL: u32 = 17;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let milliseconds = jvm.number("TrimNativeHeapInterval")?;
     let trimmable = jvm.freed()?.total.trimmable_bytes;
     let is_worth = trimmable >= WORTH_BYTES && jvm.percent_of_resident(trimmable) >= WORTH_PERCENT;
@@ -30,7 +27,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Evidence::percent("of what is resident", jvm.percent_of_resident(trimmable), "the account"),
     ];
     let remedies = [interval(jvm.major() == Some(EXPERIMENTAL))];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(trimmable)))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(trimmable)))
 }
 
 #[cfg(test)]

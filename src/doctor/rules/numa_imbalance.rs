@@ -1,10 +1,7 @@
 //! One node of memory is nearly full while others have plenty: who allocates there waits for reclaim or gets memory that is far.
 
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy};
 use crate::os::numa::Node;
-
-pub const RULE: Rule =
-    Rule::of_facts("numa-imbalance", "one node of memory is nearly full while another has plenty", of);
 
 /// kswapd of a node wakes at about 1 % with default watermarks; 3 % is on the way there.
 const FULL_PERCENT: f64 = 3.0;
@@ -14,7 +11,7 @@ fn free_percent(node: &Node) -> f64 {
     if node.total_bytes == 0 { 100.0 } else { node.free_bytes as f64 * 100.0 / node.total_bytes as f64 }
 }
 
-fn of(facts: &Facts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts) -> Option<Finding> {
     let nodes = &facts.host.nodes;
     let full = nodes.iter().min_by(|a, b| free_percent(a).total_cmp(&free_percent(b)))?;
     let plenty = nodes.iter().max_by(|a, b| free_percent(a).total_cmp(&free_percent(b)))?;
@@ -26,12 +23,7 @@ fn of(facts: &Facts) -> Option<Finding> {
         .iter()
         .map(|node| Evidence::bytes(format!("free on node {}", node.number), node.free_bytes, source(node)))
         .collect();
-    for counter in ["numa_miss", "numa_foreign"] {
-        let grown = facts.host.grown(counter);
-        evidence.extend(
-            grown.map(|grown| Evidence::count(format!("{counter} while watched"), grown, "/proc/vmstat")),
-        );
-    }
+    evidence.extend(facts.host.watched(["numa_miss", "numa_foreign"]));
     let (full_percent, plenty_percent) = (free_percent(full), free_percent(plenty));
     let (full, plenty) = (full.number, plenty.number);
     let title = format!(
@@ -44,13 +36,14 @@ fn of(facts: &Facts) -> Option<Finding> {
         )),
         Remedy::jvm_option("-XX:+UseNUMA for a JVM that spans nodes"),
     ];
-    Some(RULE.on_host(Level::Warn, title, evidence, remedies))
+    Some(Finding::on_host(Level::Warn, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::Subject;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::made_up::{self, G, M};
 
     fn found(free: &[u64]) -> Option<Finding> {
@@ -62,7 +55,7 @@ mod tests {
             pools: Vec::new(),
         };
         facts.host.nodes = free.iter().enumerate().map(node).collect();
-        RULE.find(&facts).pop()
+        rule_finds("numa-imbalance", &facts).pop()
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! A large heap on a host with several nodes of memory, and a collector that does not use them.
 
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::Gc;
-
-pub const RULE: Rule =
-    Rule::of_each_jvm_here("numa-off", "a large heap spans nodes of memory, and UseNUMA is off", of);
 
 /// A heap that takes a quarter of a node is likely to lie on two.
 const SHARE_OF_NODE: u64 = 4;
@@ -18,7 +15,7 @@ fn knows_nodes(jvm: &JvmFacts) -> bool {
     }
 }
 
-fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let nodes = facts.host.nodes.iter().filter(|node| node.total_bytes > 0);
     let smallest = nodes.clone().map(|node| node.total_bytes).min()?;
     let heap = jvm.number("MaxHeapSize")?;
@@ -43,12 +40,13 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         Remedy::jvm_option("-XX:+UseNUMA"),
         Remedy::advice("bind the JVM to one node with numactl, where its memory fits there"),
     ];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::made_up::{self, G};
     use crate::os::cpus::Cpus;
     use crate::os::numa::Node;
@@ -57,19 +55,19 @@ mod tests {
     fn a_heap_of_a_quarter_of_a_node_on_two_of_them() {
         let mut facts = made_up::healthy();
         let node = |number| Node { number, total_bytes: 8 * G, free_bytes: 4 * G, pools: Vec::new() };
-        assert_eq!(RULE.find(&facts), [], "one node");
+        assert_eq!(rule_finds("numa-off", &facts), [], "one node");
         facts.host.nodes = vec![node(0), node(1)];
-        assert_eq!(RULE.find(&facts).pop().map(|finding| finding.level), Some(Level::Info));
+        assert_eq!(rule_finds("numa-off", &facts).pop().map(|finding| finding.level), Some(Level::Info));
         made_up::set_flags(&mut facts.jvms[0], &[("MaxHeapSize", "2147483647")]);
-        assert_eq!(RULE.find(&facts), [], "below a quarter");
+        assert_eq!(rule_finds("numa-off", &facts), [], "below a quarter");
         made_up::set_flags(&mut facts.jvms[0], &[("MaxHeapSize", "2147483648")]);
         facts.jvms[0].cpus = Ok(Cpus { allowed: 2, quota: None });
-        assert_eq!(RULE.find(&facts), [], "bound to half of the CPUs");
+        assert_eq!(rule_finds("numa-off", &facts), [], "bound to half of the CPUs");
         facts.jvms[0].cpus = Ok(Cpus { allowed: 4, quota: None });
         made_up::view(&mut facts.jvms[0]).gc = Ok(Gc::Serial);
-        assert_eq!(RULE.find(&facts), [], "which could not use it");
+        assert_eq!(rule_finds("numa-off", &facts), [], "which could not use it");
         made_up::view(&mut facts.jvms[0]).gc = Ok(Gc::G1);
         made_up::set_flags(&mut facts.jvms[0], &[("UseNUMA", "true")]);
-        assert_eq!(RULE.find(&facts), []);
+        assert_eq!(rule_finds("numa-off", &facts), []);
     }
 }

@@ -2,18 +2,14 @@
 //! memory is reserved, before any page exists, and System.map shows the page size of the mapping, which is 4 KiB for
 //! transparent huge pages too.
 
-use crate::doctor::facts::JvmFacts;
 use crate::doctor::promise;
-use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
 use crate::map::page_claims::Verdict;
 use crate::map::page_use::{Provider, percent};
 use crate::os::machine::huge_page;
 
-pub const RULE: Rule =
-    Rule::of_each_jvm("page-size-misreported", "the JVM's own words about its page sizes are wrong", of);
-
-fn of(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(jvm: &JvmFacts) -> Option<Finding> {
     let mut evidence: Vec<Evidence> = promise::claims(jvm)
         .iter()
         .filter(|claim| claim.verdict == Verdict::False && claim.source.starts_with("-Xlog"))
@@ -34,7 +30,7 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
         (some, _) => format!("the JVM's log names page sizes that {some} of its reservations do not have"),
     };
     let remedies = vec![Remedy::Command(format!("marusa map {} --by page-size", jvm.pid))];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 /// Its column `pgsz` came with JDK-8322475 (23, 21.0.8): KernelPageSize of smaps.
@@ -53,6 +49,7 @@ fn system_map(jvm: &JvmFacts) -> Option<Evidence> {
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::rules::page_cases::{self, M};
     use crate::jvm::hotspot::report::large_pages::Logged;
 
@@ -61,23 +58,23 @@ mod tests {
         let mut jvm = made_up::healthy_jvm();
         let logged = |page_bytes| Logged { what: "Heap".to_string(), range: made_up::HEAP, page_bytes };
         jvm.logged = vec![logged(2 * M)];
-        let found = RULE.find(&page_cases::alone(jvm.clone()));
+        let found = rule_finds("page-size-misreported", &page_cases::alone(jvm.clone()));
         assert_eq!(found[0].level, Level::Info);
         assert!(found[0].evidence[0].value.contains("page_size=2M; it is on 4K 100 %"), "{found:#?}");
         jvm.logged = vec![logged(4096)];
-        assert_eq!(RULE.find(&page_cases::alone(jvm)), []);
+        assert_eq!(rule_finds("page-size-misreported", &page_cases::alone(jvm)), []);
     }
 
     #[test]
     fn system_map_where_the_jvm_has_its_column() {
         let mut jvm = made_up::healthy_jvm();
         page_cases::give_huge(&mut jvm, 452 * M);
-        let found = RULE.find(&page_cases::alone(jvm.clone()));
+        let found = rule_finds("page-size-misreported", &page_cases::alone(jvm.clone()));
         assert!(found[0].title.contains("System.map says 4K"), "{found:#?}");
         made_up::view(&mut jvm).major = Ok(17);
-        assert_eq!(RULE.find(&page_cases::alone(jvm)), []);
+        assert_eq!(rule_finds("page-size-misreported", &page_cases::alone(jvm)), []);
         let mut jvm = made_up::healthy_jvm();
         page_cases::give_huge(&mut jvm, 450 * M);
-        assert_eq!(RULE.find(&page_cases::alone(jvm)), [], "half of it");
+        assert_eq!(rule_finds("page-size-misreported", &page_cases::alone(jvm)), [], "half of it");
     }
 }

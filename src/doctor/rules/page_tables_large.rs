@@ -2,11 +2,8 @@
 //! processes that each map the same memory with tables of their own. No heap shows it, and it cannot be swapped.
 
 use crate::base::{Bytes, human};
-use crate::doctor::facts::{Facts, HostFacts, JvmFacts};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Facts, Finding, HostFacts, JvmFacts, Level, Remedy};
 use crate::map::page_use::percent;
-
-pub const RULE: Rule = Rule::new("page-tables-large", "page tables take memory out of proportion", find);
 
 /// Percentage of the resident memory. Small pages without a gap take 8 bytes for 4096: 0.2 %.
 const PERCENT_MIN: u64 = 1;
@@ -16,7 +13,7 @@ const INFO_BYTES_MIN: Bytes = 32 << 20;
 const HOST_PERCENT_MIN: u64 = 2;
 const HOST_BYTES_MIN: Bytes = 512 << 20;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+pub(super) fn find(facts: &Facts) -> Vec<Finding> {
     facts.jvms.iter().filter_map(of_jvm).chain(of_host(&facts.host, &facts.jvms)).collect()
 }
 
@@ -46,7 +43,7 @@ fn of_jvm(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::Command(format!("marusa pages plan {} --mode hugetlb-2m", jvm.pid)),
     ];
     Some(
-        RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+        Finding::on_jvm(jvm.pid, level, title, evidence, remedies)
             .costing(Cost::bytes(tables.saturating_sub(full))),
     )
 }
@@ -71,7 +68,7 @@ fn of_host(host: &HostFacts, jvms: &[JvmFacts]) -> Option<Finding> {
     let remedies = vec![Remedy::advice(
         "put memory that many processes share on HugeTLB pages, whose tables they share too",
     )];
-    Some(RULE.on_host(Level::Warn, title, evidence, remedies).costing(Cost::bytes(tables)))
+    Some(Finding::on_host(Level::Warn, title, evidence, remedies).costing(Cost::bytes(tables)))
 }
 
 #[cfg(test)]

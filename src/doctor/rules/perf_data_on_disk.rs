@@ -1,14 +1,8 @@
 //! The JVM's counters (`/tmp/hsperfdata_USER/PID`) in a file of a disk that is busy: a write to such a page may wait for the disk,
 //! and the JVM writes its counters within safepoints (Evan Jones, hotspot-runtime-dev, March 2015).
 
-use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::os::maps::Mapping;
-
-pub const RULE: Rule = Rule::of_each_jvm_here(
-    "perf-data-on-disk",
-    "the JVM's counters are on a busy disk, and safepoints may wait for it",
-    of,
-);
 
 /// Percentage of the last minute in which some tasks waited for input or output: on an idle disk no task waits.
 const BUSY_PERCENT: f64 = 5.0;
@@ -20,7 +14,7 @@ fn is_on_disk(mapping: &Mapping) -> bool {
     is_perf_data && major.is_some_and(|major| major != 0)
 }
 
-fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let waiting = facts.host.io_pressure.filter(|pressure| pressure.some_60 >= BUSY_PERCENT)?.some_60;
     let mapping = jvm.snapshot.os.mappings.iter().find(|mapping| is_on_disk(mapping))?;
     let title = format!(
@@ -39,7 +33,7 @@ fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         Remedy::jvm_option("-XX:+PerfDisableSharedMem (jps and jstat no longer see the JVM)"),
         Remedy::advice("mount a tmpfs on /tmp"),
     ];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -47,6 +41,7 @@ mod tests {
     use super::*;
     use crate::base::{Addr, Range};
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::os::maps::Rights;
     use crate::os::pressure_averages::Averages;
 
@@ -63,12 +58,12 @@ mod tests {
                 inode: 77,
                 path: "/tmp/hsperfdata_app/4711".to_string(),
             });
-            RULE.find(&facts).pop().map(|finding| finding.level)
+            rule_finds("perf-data-on-disk", &facts).pop().map(|finding| finding.level)
         };
         assert_eq!(found("fe:00", 5.0), Some(Level::Info));
         assert_eq!((found("fe:00", 4.9), found("00:2b", 50.0)), (None, None));
         let mut facts = made_up::healthy();
         facts.host.io_pressure = Some(Averages { some_60: 90.0, ..Averages::default() });
-        assert_eq!(RULE.find(&facts), [], "no such file");
+        assert_eq!(rule_finds("perf-data-on-disk", &facts), [], "no such file");
     }
 }

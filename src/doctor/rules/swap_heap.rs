@@ -2,13 +2,9 @@
 
 use crate::base::{Bytes, human};
 use crate::doctor::facts::percent;
-use crate::doctor::{Cost, Evidence, Facts, Finding, HostFacts, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
 use crate::map::model::AreaAccount;
-
-pub const RULE: Rule = Rule::new("swap-heap", "part of the Java heap is swapped out", |facts: &Facts| {
-    facts.jvms.iter().filter_map(|jvm| find(&facts.host, jvm)).collect()
-});
 
 /// A few pages of a class loader's garbage are harmless.
 const WARN_BYTES: Bytes = 8 << 20;
@@ -18,7 +14,7 @@ const CRITICAL_BYTES: Bytes = 128 << 20;
 const CRITICAL_PERCENT: f64 = 10.0;
 const PAGES: &str = "/proc/PID/pagemap";
 
-fn find(host: &HostFacts, jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let heap = jvm.area(Area::JavaHeap);
     let swapped = heap.swapped_bytes?;
     let share = percent(swapped, swapped.saturating_add(heap.resident_bytes));
@@ -41,7 +37,7 @@ fn find(host: &HostFacts, jvm: &JvmFacts) -> Option<Finding> {
             .take(3)
             .map(|(area, bytes)| Evidence::bytes(format!("{}, swapped out", area.title()), bytes, PAGES)),
     );
-    let swappiness = host.sysctl.get("vm/swappiness");
+    let swappiness = facts.host.sysctl.get("vm/swappiness");
     evidence
         .extend(swappiness.map(|value| Evidence::state("vm.swappiness", value, "/proc/sys/vm/swappiness")));
     let mut remedies = vec![Remedy::advice(
@@ -60,14 +56,14 @@ fn find(host: &HostFacts, jvm: &JvmFacts) -> Option<Finding> {
         "{} of the Java heap, {share:.0} %, are swapped out: each full collection reads them back",
         human(swapped)
     );
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(swapped)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(swapped)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::facts::GroupMemory;
-    use crate::doctor::facts::made_up::{M, healthy, healthy_host, healthy_jvm};
+    use crate::doctor::facts::made_up::{M, healthy, healthy_jvm, rule_finds};
 
     fn with_swapped(swapped: Bytes, resident: Bytes) -> JvmFacts {
         let mut jvm = healthy_jvm();
@@ -85,7 +81,7 @@ mod tests {
             let limit_file = format!("{path}/{limit_file}");
             jvm.group =
                 Ok(Some(GroupMemory { path, limit_file, limit_bytes: 2048 * M, ..GroupMemory::default() }));
-            let found = find(&healthy_host(), &jvm).expect("a finding");
+            let found = find(&healthy(), &jvm).expect("a finding");
             found.remedies.iter().map(|remedy| remedy.text().to_string()).collect::<Vec<_>>().join("\n")
         };
         assert!(remedy("memory.max").contains("echo 0 > /sys/fs/cgroup/x/memory.swap.max"));
@@ -96,9 +92,9 @@ mod tests {
 
     #[test]
     fn a_few_pages_are_none_and_a_tenth_is_an_alarm() {
-        assert!(RULE.find(&healthy()).is_empty());
+        assert!(rule_finds("swap-heap", &healthy()).is_empty());
         let level = |swapped, resident| {
-            find(&healthy_host(), &with_swapped(swapped, resident)).map(|finding| finding.level)
+            find(&healthy(), &with_swapped(swapped, resident)).map(|finding| finding.level)
         };
         assert_eq!(level(7 * M, 100 * M), None);
         assert_eq!(level(8 * M, 1000 * M), None, "under a hundredth");

@@ -1,25 +1,19 @@
 //! Pages come back from swap while we watch: the threads that need them wait for the disk, and a GC needs all of the heap.
 
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy};
 use crate::os::machine::base_page;
-
-pub const RULE: Rule = Rule::of_facts("swapping", "pages come back from swap all the time", of);
 
 /// Bytes a second: 256 pages, each of which a thread waits for.
 const WARN_RATE: f64 = (1 << 20) as f64;
 const CRITICAL_RATE: f64 = (16 << 20) as f64;
 const SECONDS_MIN: f64 = 0.5;
 
-fn of(facts: &Facts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts) -> Option<Finding> {
     let seconds = Some(facts.host.seconds).filter(|seconds| *seconds >= SECONDS_MIN)?;
     let bytes = |counter: &str| Some(facts.host.grown(counter)?.saturating_mul(base_page()));
     let (come, gone) = (bytes("pswpin")?, bytes("pswpout").unwrap_or(0));
     let rate = come as f64 / seconds;
-    let level = match rate {
-        rate if rate >= CRITICAL_RATE => Level::Critical,
-        rate if rate >= WARN_RATE => Level::Warn,
-        _ => return None,
-    };
+    let level = Level::reached(rate, [(CRITICAL_RATE, Level::Critical), (WARN_RATE, Level::Warn)])?;
     let mut evidence = vec![
         Evidence::bytes("came back from swap while watched", come, "/proc/vmstat: pswpin"),
         Evidence::bytes("went to swap while watched", gone, "/proc/vmstat: pswpout"),
@@ -41,13 +35,14 @@ fn of(facts: &Facts) -> Option<Finding> {
             "give the host's programs less memory to begin with: a smaller -Xmx beats a heap in swap",
         ),
     ];
-    Some(RULE.on_host(level, title, evidence, remedies))
+    Some(Finding::on_host(level, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
 
     #[test]
     fn a_mebibyte_a_second_and_sixteen() {
@@ -55,7 +50,7 @@ mod tests {
             let mut facts = made_up::healthy();
             facts.host.seconds = seconds;
             facts.host.vmstat.insert("pswpin".to_string(), pages);
-            RULE.find(&facts).pop().map(|finding| finding.level)
+            rule_finds("swapping", &facts).pop().map(|finding| finding.level)
         };
         assert_eq!((level(0, 1.0), level(255, 1.0)), (None, None));
         assert_eq!((level(256, 1.0), level(256, 2.0)), (Some(Level::Warn), None));

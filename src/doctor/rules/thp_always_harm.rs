@@ -2,11 +2,8 @@
 //! the kernel makes room, or it does so in the background without end.
 
 use crate::doctor::compaction::{self, Stalls};
-use crate::doctor::facts::{Facts, HostFacts};
-use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, HostFacts, Level, Remedy};
 use crate::map::page_claims::Asked;
-
-pub const RULE: Rule = Rule::new("thp-always-harm", "THP always does measured harm", find);
 
 /// The percentage of one CPU that kcompactd takes to make room in the background.
 const DAEMON_PERCENT_MIN: f64 = 20.0;
@@ -15,13 +12,10 @@ const DAEMON_MS_MIN: f64 = 200.0;
 const FALLBACK_PERCENT_MIN: u64 = 50;
 const FALLBACKS_MIN: u64 = 1000;
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    let Some((mode, defrag)) = compaction::modes(&facts.host) else { return Vec::new() };
-    if mode != "always" {
-        return Vec::new();
-    }
+pub(super) fn find(facts: &Facts) -> Option<Finding> {
+    let (_, defrag) = compaction::modes(&facts.host).filter(|(mode, _)| mode == "always")?;
     let stalls = compaction::stalls(&facts.host).filter(|_| defrag == "always");
-    let finding = match (stalls, daemon_ms(&facts.host), fallbacks(&facts.host)) {
+    Some(match (stalls, daemon_ms(&facts.host), fallbacks(&facts.host)) {
         (Some(stalls @ Stalls::Now(_)), _, _) => of_stalls(facts, stalls, Level::Warn),
         (_, Some(ms), _) => {
             let share = ms / 10.0 / facts.host.seconds;
@@ -40,9 +34,8 @@ fn find(facts: &Facts) -> Vec<Finding> {
             );
             of(facts, Level::Info, title)
         }
-        _ => return Vec::new(),
-    };
-    vec![finding]
+        _ => return None,
+    })
 }
 
 fn of_stalls(facts: &Facts, stalls: Stalls, level: Level) -> Finding {
@@ -94,7 +87,7 @@ fn of(facts: &Facts, level: Level, title: String) -> Finding {
             ))
         }
     });
-    RULE.on_host(level, title, evidence, remedies)
+    Finding::on_host(level, title, evidence, remedies)
 }
 
 #[cfg(test)]

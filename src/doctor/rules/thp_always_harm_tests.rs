@@ -25,7 +25,7 @@ fn always_without_harm_is_no_finding() {
 fn threads_that_wait_now_or_did_before() {
     let mut now = facts("always", "always", STALLS);
     now.host.waited_ms = Some(640.0);
-    let found = find(&now);
+    let found = [find(&now).expect("a finding")];
     assert_eq!((found[0].level, found[0].cost.stall_ms), (Level::Warn, Some(640.0)));
     assert!(found[0].title.contains("300 times in 2.0 s"), "{found:#?}");
     assert!(found[0].remedies[0].text().starts_with("echo madvise >"));
@@ -42,7 +42,7 @@ fn kcompactd_at_a_fifth_of_a_cpu() {
     };
     assert_eq!(levels(&daemon(390.0)), []);
     assert_eq!(levels(&daemon(400.0)), [Level::Warn]);
-    assert_eq!(find(&daemon(400.0))[0].cost.cpu_percent, Some(20.0));
+    assert_eq!(find(&daemon(400.0)).expect("a finding").cost.cpu_percent, Some(20.0));
 }
 
 #[test]

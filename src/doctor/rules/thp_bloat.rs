@@ -5,13 +5,10 @@
 //! its unused part back anyway: that is info only.
 
 use crate::base::Bytes;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, thp_remedies};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, thp_remedies};
 use crate::map::Area;
 use crate::map::bloat::{Bloat, Sums};
 use crate::os::zero_ranges::Sort;
-
-pub const RULE: Rule =
-    Rule::of_each_jvm_here("thp-bloat", "huge pages that are mostly pages of zeros", of_jvm);
 
 /// The least that is worth a finding, with its least shares of resident memory and of the huge pages. A busy heap
 /// always has an eden that was not filled yet.
@@ -29,7 +26,7 @@ struct Found {
     zero: Bytes,
 }
 
-fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let bloat = jvm.bloat.as_ref().ok()?;
     let found: Vec<Found> = bloat.areas.iter().filter_map(|(area, sums)| of_area(*area, sums)).collect();
     let was_touched = |found: &&Found| found.area == Area::JavaHeap && jvm.is_on("AlwaysPreTouch");
@@ -82,7 +79,7 @@ fn finding(facts: &Facts, jvm: &JvmFacts, bloat: &Bloat, found: &[&Found], level
     };
     let title = format!("{share:.0} % {why}");
     let remedies = remedies(facts, jvm, bloat, &named, level);
-    RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(zero))
+    Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(zero))
 }
 
 fn remedies(facts: &Facts, jvm: &JvmFacts, bloat: &Bloat, named: &[&&Found], level: Level) -> Vec<Remedy> {
@@ -109,6 +106,7 @@ fn remedies(facts: &Facts, jvm: &JvmFacts, bloat: &Bloat, named: &[&&Found], lev
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::made_up::{G, M, healthy, set_flags};
     use crate::map::bloat::{Estimate, ZeroSum};
 
@@ -129,7 +127,7 @@ mod tests {
     #[test]
     fn a_heap_of_zeros_is_found_and_what_a_split_gives_back() {
         let facts = with(Area::JavaHeap, 800 * M, 500 * M);
-        let found = RULE.find(&facts);
+        let found = rule_finds("thp-bloat", &facts);
         assert_eq!((found.len(), found[0].level, found[0].cost.bytes), (1, Level::Warn, Some(500 * M)));
         let commands: Vec<&str> = found[0].remedies.iter().map(Remedy::text).collect();
         assert!(commands[0].ends_with("--area java_heap"), "{commands:?}");
@@ -140,7 +138,7 @@ mod tests {
     fn what_was_touched_on_purpose_is_no_harm() {
         let mut facts = with(Area::JavaHeap, 800 * M, 500 * M);
         set_flags(&mut facts.jvms[0], &[("AlwaysPreTouch", "true")]);
-        assert_eq!(RULE.find(&facts)[0].level, Level::Info);
+        assert_eq!(rule_finds("thp-bloat", &facts)[0].level, Level::Info);
     }
 
     #[test]
@@ -150,12 +148,18 @@ mod tests {
             bloat.split_gives_back = false;
         }
         facts.host.pages.thp.as_mut().expect("made up").enabled = "always".to_string();
-        let remedies = &RULE.find(&facts)[0].remedies;
+        let remedies = &rule_finds("thp-bloat", &facts)[0].remedies;
         assert!(remedies.iter().all(|remedy| !matches!(remedy, Remedy::Command(_))), "{remedies:?}");
         assert!(remedies.iter().any(|remedy| remedy.text().starts_with("echo madvise")));
-        assert!(RULE.find(&with(Area::JavaHeap, 800 * M, 50 * M)).is_empty(), "bytes");
-        assert!(RULE.find(&with(Area::JavaHeap, 8 * G, 80 * M)).is_empty(), "of the huge pages");
-        assert!(RULE.find(&with(Area::MallocFreed, 800 * M, 500 * M)).is_empty(), "another finding has it");
-        assert!(RULE.find(&healthy()).is_empty());
+        assert!(rule_finds("thp-bloat", &with(Area::JavaHeap, 800 * M, 50 * M)).is_empty(), "bytes");
+        assert!(
+            rule_finds("thp-bloat", &with(Area::JavaHeap, 8 * G, 80 * M)).is_empty(),
+            "of the huge pages"
+        );
+        assert!(
+            rule_finds("thp-bloat", &with(Area::MallocFreed, 800 * M, 500 * M)).is_empty(),
+            "another finding has it"
+        );
+        assert!(rule_finds("thp-bloat", &healthy()).is_empty());
     }
 }

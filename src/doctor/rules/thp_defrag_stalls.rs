@@ -2,19 +2,15 @@
 //! until the kernel has made room.
 
 use crate::doctor::compaction::{self, Stalls};
-use crate::doctor::facts::Facts;
-use crate::doctor::types::{Cost, Finding, Level, Remedy, Rule};
+use crate::doctor::{Cost, Facts, Finding, Level, Remedy};
 use crate::map::page_claims::Asked;
-
-pub const RULE: Rule =
-    Rule::of_facts("thp-defrag-stalls", "threads of JVMs wait for compaction at faults", of);
 
 /// Modes in which a fault of advised memory waits.
 const WAITING: [&str; 3] = ["always", "madvise", "defer+madvise"];
 
 /// In mode always a JVM advises nothing (os_linux.cpp, `os::Linux::should_madvise_anonymous_thps`), so that only `defrag` at
 /// always makes it wait: that is `thp-always-harm`.
-fn of(facts: &Facts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts) -> Option<Finding> {
     let (mode, defrag) = compaction::modes(&facts.host)?;
     if mode != "madvise" || !WAITING.contains(&defrag.as_str()) {
         return None;
@@ -45,7 +41,7 @@ fn of(facts: &Facts) -> Option<Finding> {
     let plan = |pid: &String| Remedy::Command(format!("marusa pages plan {pid} --mode hugetlb-2m"));
     remedies.extend(pids.first().map(plan));
     let evidence = compaction::evidence(&facts.host);
-    Some(RULE.on_host(level, title, evidence, remedies).costing(cost))
+    Some(Finding::on_host(level, title, evidence, remedies).costing(cost))
 }
 
 #[cfg(test)]

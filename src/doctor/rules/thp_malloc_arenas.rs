@@ -6,18 +6,12 @@
 //! multiple of 2 MiB.
 
 use crate::base::Bytes;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, thp_remedies};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, thp_remedies};
 use crate::map::Area;
 use crate::os::machine::huge_page;
 use crate::os::page_kind::{Backing, PageKind};
 use crate::os::zero_ranges::Sort;
 use std::collections::{BTreeMap, BTreeSet};
-
-pub const RULE: Rule = Rule::of_each_jvm_here(
-    "thp-malloc-arenas",
-    "malloc's arenas on huge pages that hold freed or unused memory",
-    of_jvm,
-);
 
 /// The least bytes of malloc on huge pages, the share of them that is free or zeros, and the share of the process.
 const HUGE_BYTES_MIN: Bytes = 64 << 20;
@@ -26,7 +20,7 @@ const HUGE_PERCENT_MIN: u64 = 25;
 const RESIDENT_PERCENT_MIN: u64 = 5;
 const TUNABLE: &str = "glibc.malloc.hugetlb";
 
-fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let bloat = jvm.bloat.as_ref().ok()?;
     let thp = bloat.malloc.of(Sort::Thp);
     let freed = freed_on_huge(jvm);
@@ -53,7 +47,7 @@ fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
         lost as f64 * 100.0 / thp.resident_bytes as f64
     );
     let remedies = remedies(facts, jvm, bloat.split_gives_back);
-    Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies).costing(Cost::bytes(lost)))
+    Some(Finding::on_jvm(jvm.pid, Level::Warn, title, evidence, remedies).costing(Cost::bytes(lost)))
 }
 
 fn huge(kinds: &BTreeMap<PageKind, Bytes>) -> Bytes {
@@ -104,6 +98,7 @@ fn remedies(facts: &Facts, jvm: &JvmFacts, split_gives_back: bool) -> Vec<Remedy
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::made_up::{M, healthy, recount, set_resident};
     use crate::map::bloat::{Bloat, Estimate, Sums, ZeroSum};
     use crate::os::page_kind::PageKind;
@@ -135,7 +130,7 @@ mod tests {
         let mut facts = on_huge(200 * M, 10 * M);
         let tunables = "glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1".to_string();
         facts.jvms[0].environment = Ok([("GLIBC_TUNABLES".to_string(), tunables)].into());
-        let found = RULE.find(&facts);
+        let found = rule_finds("thp-malloc-arenas", &facts);
         assert_eq!((found.len(), found[0].level, found[0].cost.bytes), (1, Level::Warn, Some(200 * M)));
         let remedies: Vec<&str> = found[0].remedies.iter().map(Remedy::text).collect();
         assert!(
@@ -147,9 +142,9 @@ mod tests {
 
     #[test]
     fn memory_that_was_never_used_is_found_and_little_is_not() {
-        assert_eq!(RULE.find(&on_huge(M, 150 * M))[0].cost.bytes, Some(150 * M));
-        assert!(RULE.find(&on_huge(20 * M, 20 * M)).is_empty());
-        assert!(RULE.find(&on_huge(70 * M, 70 * M)).is_empty(), "less than a quarter");
-        assert!(RULE.find(&healthy()).is_empty());
+        assert_eq!(rule_finds("thp-malloc-arenas", &on_huge(M, 150 * M))[0].cost.bytes, Some(150 * M));
+        assert!(rule_finds("thp-malloc-arenas", &on_huge(20 * M, 20 * M)).is_empty());
+        assert!(rule_finds("thp-malloc-arenas", &on_huge(70 * M, 70 * M)).is_empty(), "less than a quarter");
+        assert!(rule_finds("thp-malloc-arenas", &healthy()).is_empty());
     }
 }

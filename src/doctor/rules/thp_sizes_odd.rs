@@ -1,21 +1,13 @@
 //! Since Linux 6.8 each size of folios has a switch of its own. A JVM reads only the top one (os_linux.cpp, `THPSupport::scan_os`),
 //! and believes in 2 MiB whatever the others say.
 
-use crate::doctor::facts::Facts;
-use crate::doctor::types::{Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy};
 use crate::map::why::size;
-use crate::os::thp::Thp;
-
-pub const RULE: Rule =
-    Rule::new("thp-sizes-odd", "the switches of THP's sizes contradict what a JVM reads", find);
 
 const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    facts.host.pages.thp.iter().filter_map(of).collect()
-}
-
-fn of(thp: &Thp) -> Option<Finding> {
+pub(super) fn find(facts: &Facts) -> Option<Finding> {
+    let thp = facts.host.pages.thp.as_ref()?;
     let is_on = |bytes| matches!(thp.private(bytes).mode.as_str(), "always" | "madvise");
     let smaller: Vec<u64> = thp
         .sizes
@@ -61,7 +53,7 @@ fn of(thp: &Thp) -> Option<Finding> {
         }
         false => Remedy::Setting(format!("echo madvise > {DIRECTORY}/enabled")),
     }];
-    Some(RULE.on_host(Level::Info, title, evidence, remedies))
+    Some(Finding::on_host(Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]
@@ -70,7 +62,9 @@ mod tests {
     use crate::os::thp::tests::host;
 
     fn title(enabled: &str, two_megabytes: &str, sixty_four: &str) -> Option<String> {
-        of(&host(enabled, "never", two_megabytes, sixty_four)).map(|found| found.title)
+        let mut facts = Facts::default();
+        facts.host.pages.thp = Some(host(enabled, "never", two_megabytes, sixty_four));
+        find(&facts).map(|found| found.title)
     }
 
     #[test]

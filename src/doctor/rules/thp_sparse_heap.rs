@@ -2,25 +2,17 @@
 //! A heap that is touched here and there then grows by its holes, without the JVM doing anything.
 
 use crate::base::{Addr, Bytes, Range, human};
-use crate::doctor::facts::{Facts, JvmFacts};
-use crate::doctor::types::{Cost, Evidence, Finding, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
 use crate::map::page_use::percent;
 use crate::os::machine::base_page;
-use crate::os::thp::Thp;
-
-pub const RULE: Rule = Rule::new("thp-sparse-heap", "khugepaged may fill the holes of a sparse heap", find);
 
 const HOLES_BYTES_MIN: Bytes = 64 << 20;
 /// Percentage of the heap's resident memory.
 const HOLES_PERCENT_MIN: u64 = 10;
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    let Some(thp) = &facts.host.pages.thp else { return Vec::new() };
-    facts.jvms.iter().filter_map(|jvm| of(jvm, thp)).collect()
-}
-
-fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
+pub(super) fn find(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+    let thp = facts.host.pages.thp.as_ref()?;
     let allowed = *thp.khugepaged.get("max_ptes_none")?;
     if thp.private(thp.pmd_bytes).mode != "always" || jvm.snapshot.os.status.thp_enabled == Some(false) {
         return None;
@@ -46,7 +38,7 @@ fn of(jvm: &JvmFacts, thp: &Thp) -> Option<Finding> {
         Remedy::Setting(format!("echo 0 > {directory}/khugepaged/max_ptes_none")),
         Remedy::Setting(format!("echo madvise > {directory}/enabled")),
     ];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(holes)))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(holes)))
 }
 
 /// What is not in memory of whole huge pages of private heap of which some is, where at most `allowed` pages lack.
@@ -104,6 +96,7 @@ fn holes_within(resident: &[Range], huge: Bytes, allowed: u64) -> Bytes {
 mod tests {
     use super::*;
     use crate::base::PAGE;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::rules::page_cases::{self, M};
 
     fn sum(resident: &[(u64, u64)], allowed: u64) -> Bytes {
@@ -132,14 +125,14 @@ mod tests {
 
     #[test]
     fn a_heap_with_64_mib_of_holes() {
-        let found = find(&sparse(64));
+        let found = rule_finds("thp-sparse-heap", &sparse(64));
         assert!(found[0].title.contains("64.0 MiB larger (100 %"), "{found:#?}");
-        assert_eq!(find(&sparse(63)), []);
+        assert_eq!(rule_finds("thp-sparse-heap", &sparse(63)), []);
         let mut kept = sparse(200);
         kept.host.pages.thp.as_mut().expect("THP").khugepaged.insert("max_ptes_none".to_string(), 255);
-        assert_eq!(find(&kept), [], "256 pages lack in each");
+        assert_eq!(rule_finds("thp-sparse-heap", &kept), [], "256 pages lack in each");
         let mut asked = sparse(200);
         asked.host = page_cases::with_modes(asked.host, "madvise", "madvise");
-        assert_eq!(find(&asked), []);
+        assert_eq!(rule_finds("thp-sparse-heap", &asked), []);
     }
 }

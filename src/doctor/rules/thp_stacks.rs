@@ -6,11 +6,9 @@
 //! parts of huge folios count as well.
 
 use crate::base::Bytes;
-use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, Rule, thp_remedies};
+use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy, thp_remedies};
 use crate::map::Area;
 use crate::map::bloat::is_since;
-
-pub const RULE: Rule = Rule::of_each_jvm_here("thp-stacks", "thread stacks blown up by huge pages", of_jvm);
 
 /// The least unused memory of stacks, its share of the process, and its share of the stacks on large pages.
 const BYTES_MIN: Bytes = 32 << 20;
@@ -20,7 +18,7 @@ const FORBIDDEN_SINCE: (u32, u32) = (6, 7);
 /// In KiB: stacks of a multiple of it are aligned like huge pages.
 const HUGE_KIB: u64 = 2048;
 
-fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let bloat = jvm.bloat.as_ref().ok()?;
     let sums = bloat.area(Area::Stack);
     let (large, zero) = (sums.large_bytes(), sums.large_zero());
@@ -49,7 +47,7 @@ fn of_jvm(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let title =
         format!("the stacks of {threads} threads are on huge pages: {each} KiB each, most of it never used");
     let remedies = remedies(facts, jvm);
-    Some(RULE.on_jvm(jvm.pid, Level::Warn, title, evidence, remedies).costing(Cost::bytes(zero.bytes)))
+    Some(Finding::on_jvm(jvm.pid, Level::Warn, title, evidence, remedies).costing(Cost::bytes(zero.bytes)))
 }
 
 fn kernel(facts: &Facts) -> String {
@@ -89,6 +87,7 @@ fn remedies(facts: &Facts, jvm: &JvmFacts) -> Vec<Remedy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::made_up::{M, healthy, set_flags};
     use crate::map::bloat::{Bloat, Estimate, Sums, ZeroSum};
     use crate::os::zero_ranges::Sort;
@@ -109,7 +108,7 @@ mod tests {
             let mut facts = blown_up(sort, 180 * M);
             facts.jvms[0].snapshot.jvm.as_mut().expect("made up").flags.remove("THPStackMitigation");
             set_flags(&mut facts.jvms[0], &[("ThreadStackSize", "2048")]);
-            let found = RULE.find(&facts);
+            let found = rule_finds("thp-stacks", &facts);
             assert_eq!((found.len(), found[0].level, found[0].cost.bytes), (1, Level::Warn, Some(180 * M)));
             assert!(found[0].title.contains("100 threads") && found[0].title.contains("2048 KiB each"));
             let remedies: Vec<&str> = found[0].remedies.iter().map(Remedy::text).collect();
@@ -124,19 +123,19 @@ mod tests {
     #[test]
     fn small_pages_and_stacks_that_are_used_are_none() {
         assert!(
-            RULE.find(&blown_up(Sort::StackSmall, 180 * M)).is_empty(),
+            rule_finds("thp-stacks", &blown_up(Sort::StackSmall, 180 * M)).is_empty(),
             "the JVM touches pages below each frame"
         );
-        assert!(RULE.find(&blown_up(Sort::Thp, 80 * M)).is_empty());
-        assert!(RULE.find(&blown_up(Sort::Thp, 20 * M)).is_empty());
-        assert!(RULE.find(&healthy()).is_empty());
+        assert!(rule_finds("thp-stacks", &blown_up(Sort::Thp, 80 * M)).is_empty());
+        assert!(rule_finds("thp-stacks", &blown_up(Sort::Thp, 20 * M)).is_empty());
+        assert!(rule_finds("thp-stacks", &healthy()).is_empty());
     }
 
     #[test]
     fn a_jvm_with_the_fix_needs_a_new_start_only() {
         let mut facts = blown_up(Sort::Thp, 180 * M);
         set_flags(&mut facts.jvms[0], &[("THPStackMitigation", "false")]);
-        let found = RULE.find(&facts);
+        let found = rule_finds("thp-stacks", &facts);
         assert!(found[0].evidence.iter().any(|evidence| evidence.value.contains("but off")));
         assert!(found[0].remedies.iter().any(|remedy| remedy.text().contains("start the JVM again")));
     }

@@ -2,28 +2,22 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, counted, human};
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::map::model::{Amounts, ThreadAccount};
 use crate::map::sums::group_of;
 use std::collections::{BTreeMap, HashSet};
-
-pub const RULE: Rule = Rule::of_each_jvm("thread-pool-large", "very many threads of one name", find);
 
 /// Servers have pools of 200 threads by default, and few have 500.
 const INFO_THREADS: usize = 500;
 const WARN_THREADS: usize = 2_000;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let mut groups: BTreeMap<String, Vec<&ThreadAccount>> = BTreeMap::new();
     for thread in &jvm.account.threads {
         groups.entry(group_of(&thread.name)).or_default().push(thread);
     }
     let (name, threads) = groups.into_iter().max_by_key(|(_, threads)| threads.len())?;
-    let level = match threads.len() {
-        WARN_THREADS.. => Level::Warn,
-        INFO_THREADS.. => Level::Info,
-        _ => return None,
-    };
+    let level = Level::reached(threads.len(), [(WARN_THREADS, Level::Warn), (INFO_THREADS, Level::Info)])?;
     let stacks: Vec<&Amounts> = threads.iter().filter_map(|thread| thread.stack.as_ref()).collect();
     // A stack that was not found is not 0.
     let sum = |of: fn(&Amounts) -> Bytes| {
@@ -47,7 +41,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         Remedy::Command(format!("jcmd {} Thread.print", jvm.pid)),
     ];
     Some(
-        RULE.on_jvm(jvm.pid, level, title, evidence, remedies)
+        Finding::on_jvm(jvm.pid, level, title, evidence, remedies)
             .costing(held.map_or(Cost::default(), Cost::bytes)),
     )
 }

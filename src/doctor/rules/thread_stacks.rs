@@ -1,13 +1,11 @@
 //! Stacks of very many threads: each holds what it once needed at its deepest, until the thread ends.
 
+use crate::base::alike::group_of;
 use crate::base::printable::escaped;
 use crate::base::{Bytes, counted, human};
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::map::Area;
 use std::collections::BTreeMap;
-
-pub const RULE: Rule =
-    Rule::of_each_jvm("thread-stacks", "the stacks of many threads hold much memory", find);
 
 /// A server with a pool of 200 has some 30 MiB.
 const INFO_BYTES: Bytes = 96 << 20;
@@ -22,7 +20,7 @@ const GROUP_THREADS_MIN: u64 = 10;
 /// With virtual threads (JEP 444).
 const VIRTUAL_SINCE: u32 = 21;
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let threads = jvm.snapshot.os.tasks.len() as u64;
     let stacks = jvm.area(Area::Stack);
     let (held, percent) = (stacks.resident_bytes, jvm.percent_of_resident(stacks.resident_bytes));
@@ -54,22 +52,14 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         counted(threads, "thread"),
         human(held)
     );
-    Some(RULE.on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(held)))
+    Some(Finding::on_jvm(jvm.pid, level, title, evidence, remedies).costing(Cost::bytes(held)))
 }
 
 /// Threads whose names differ only in numbers, the most first: "http-nio-#-exec-#".
 fn groups(jvm: &JvmFacts) -> Vec<(String, u64)> {
     let mut groups: BTreeMap<String, u64> = BTreeMap::new();
     for task in &jvm.snapshot.os.tasks {
-        let mut name = String::new();
-        for letter in escaped(&task.name).chars() {
-            match letter {
-                '0'..='9' if name.ends_with('#') => {}
-                '0'..='9' => name.push('#'),
-                _ => name.push(letter),
-            }
-        }
-        *groups.entry(name).or_default() += 1;
+        *groups.entry(group_of(&escaped(&task.name))).or_default() += 1;
     }
     let mut groups: Vec<(String, u64)> =
         groups.into_iter().filter(|(_, count)| *count >= GROUP_THREADS_MIN).collect();

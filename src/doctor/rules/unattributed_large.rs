@@ -2,14 +2,12 @@
 
 use crate::base::printable::escaped;
 use crate::base::{Bytes, Range, human};
-use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy, Rule};
+use crate::doctor::{Cost, Evidence, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::JvmView;
 use crate::map::Area;
 use crate::map::malloc::owners::OWNER_UNKNOWN;
 use crate::os::maps::Mapping;
 use std::collections::BTreeMap;
-
-pub const RULE: Rule = Rule::of_each_jvm("unattributed-large", "much memory has no known owner", find);
 
 pub const WORTH_BYTES: Bytes = 64 << 20;
 pub const WORTH_PERCENT: f64 = 5.0;
@@ -34,7 +32,7 @@ const OF_THE_SYSTEM: [&str; 12] = [
     "libz.",
 ];
 
-fn find(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn find(jvm: &JvmFacts) -> Option<Finding> {
     let unattributed = jvm.area(Area::Unattributed).resident_bytes;
     let blocks = jvm.resident_bytes_of_parts(Area::MallocUnknown, OWNER_UNKNOWN);
     let is_large = |bytes, least| bytes >= WORTH_BYTES && jvm.percent_of_resident(bytes) >= least;
@@ -76,7 +74,7 @@ fn find(jvm: &JvmFacts) -> Option<Finding> {
         human(bytes),
         jvm.percent_of_resident(bytes)
     );
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(bytes)))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies).costing(Cost::bytes(bytes)))
 }
 
 /// File names of the loaded libraries of neither the JDK nor the system.

@@ -2,17 +2,11 @@
 //! (JDK-8357089).
 
 use super::fork_large_heap::mechanism;
-use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, Rule};
-
-pub const RULE: Rule = Rule::of_each_jvm(
-    "vfork-deprecated",
-    "the JVM starts processes by vfork, which its JDK has deprecated",
-    of,
-);
+use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy};
 
 const SINCE: u32 = 25;
 
-fn of(jvm: &JvmFacts) -> Option<Finding> {
+pub(super) fn of(jvm: &JvmFacts) -> Option<Finding> {
     let (name, source) = mechanism(jvm).filter(|(name, _)| name == "VFORK")?;
     let major = jvm.major().filter(|major| *major >= SINCE)?;
     let title = format!(
@@ -23,23 +17,27 @@ fn of(jvm: &JvmFacts) -> Option<Finding> {
         Evidence::count("release of the JDK", major.into(), "Abstract_VM_Version::_s_vm_release"),
     ];
     let remedies = [Remedy::jvm_option("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN")];
-    Some(RULE.on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
+    Some(Finding::on_jvm(jvm.pid, Level::Info, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up;
+    use crate::doctor::facts::made_up::rule_finds;
 
     #[test]
     fn from_jdk_25_on() {
         let mut facts = made_up::healthy();
         let command = "java -Djdk.lang.Process.launchMechanism=VFORK Main";
         facts.jvms[0].snapshot.os.process.set_arguments(crate::base::redact::words_of(command));
-        assert_eq!(RULE.find(&facts), [], "21 takes it as it is");
+        assert_eq!(rule_finds("vfork-deprecated", &facts), [], "21 takes it as it is");
         made_up::view(&mut facts.jvms[0]).major = Ok(25);
-        assert_eq!(RULE.find(&facts).pop().map(|finding| finding.level), Some(Level::Info));
+        assert_eq!(
+            rule_finds("vfork-deprecated", &facts).pop().map(|finding| finding.level),
+            Some(Level::Info)
+        );
         facts.jvms[0].snapshot.os.process.set_arguments(crate::base::redact::words_of("java Main"));
-        assert_eq!(RULE.find(&facts), []);
+        assert_eq!(rule_finds("vfork-deprecated", &facts), []);
     }
 }

@@ -1,12 +1,9 @@
 //! `vm.zone_reclaim_mode`: a node that is full drops its caches, or writes and swaps, before it takes memory of another node.
 
 use crate::base::counted;
-use crate::doctor::{Evidence, Facts, Finding, Level, Remedy, Rule};
+use crate::doctor::{Evidence, Facts, Finding, Level, Remedy};
 
-pub const RULE: Rule =
-    Rule::of_facts("zone-reclaim", "a full node of memory reclaims before it takes another node's", of);
-
-fn of(facts: &Facts) -> Option<Finding> {
+pub(super) fn of(facts: &Facts) -> Option<Finding> {
     let mode: u32 = facts.host.sysctl.get("vm/zone_reclaim_mode")?.parse().ok()?;
     let nodes = facts.host.nodes.iter().filter(|node| node.total_bytes > 0).count();
     if mode == 0 || nodes < 2 {
@@ -34,12 +31,13 @@ fn of(facts: &Facts) -> Option<Finding> {
         ),
     };
     let remedies = [Remedy::setting("sysctl vm.zone_reclaim_mode=0")];
-    Some(RULE.on_host(level, title, evidence, remedies))
+    Some(Finding::on_host(level, title, evidence, remedies))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::facts::made_up::rule_finds;
     use crate::doctor::facts::made_up::{self, G};
     use crate::os::numa::Node;
 
@@ -47,14 +45,14 @@ mod tests {
     fn it_is_harm_only_where_it_happens() {
         let mut facts = made_up::healthy();
         facts.host.sysctl.insert("vm/zone_reclaim_mode".to_string(), "1".to_string());
-        assert_eq!(RULE.find(&facts), [], "one node has nothing to choose");
+        assert_eq!(rule_finds("zone-reclaim", &facts), [], "one node has nothing to choose");
         let node = |number| Node { number, total_bytes: 8 * G, free_bytes: G, pools: Vec::new() };
         facts.host.nodes = vec![node(0), node(1)];
-        assert_eq!(RULE.find(&facts).pop().map(|finding| finding.level), Some(Level::Info));
+        assert_eq!(rule_finds("zone-reclaim", &facts).pop().map(|finding| finding.level), Some(Level::Info));
         facts.host.vmstat_first.insert("zone_reclaim_failed".to_string(), 10);
         facts.host.vmstat.insert("zone_reclaim_failed".to_string(), 11);
-        assert_eq!(RULE.find(&facts).pop().map(|finding| finding.level), Some(Level::Warn));
+        assert_eq!(rule_finds("zone-reclaim", &facts).pop().map(|finding| finding.level), Some(Level::Warn));
         facts.host.sysctl.insert("vm/zone_reclaim_mode".to_string(), "0".to_string());
-        assert_eq!(RULE.find(&facts), []);
+        assert_eq!(rule_finds("zone-reclaim", &facts), []);
     }
 }

@@ -75,16 +75,11 @@ fn mapped(map: &MemoryMap, nmt: &Summary, pair: &Pair, rows: &mut Vec<AuditRow>)
         (Figure::Committed, ours.committed, theirs.committed_bytes),
     ];
     for (figure, ours_bytes, theirs_bytes) in sides {
-        rows.push(AuditRow {
-            area: Some(pair.area),
-            ours: figure,
-            ours_bytes: Some(ours_bytes),
-            theirs: format!("NMT {}", names.join(" + ")),
-            theirs_figure: figure,
-            theirs_bytes,
-            unit_bytes: nmt.unit_bytes,
-            reason: reason.filter(|why| *why != SEVERAL_ADDRESSES || figure == Figure::Reserved),
-        });
+        let theirs = format!("NMT {}", names.join(" + "));
+        let row =
+            row(Some(pair.area), (figure, Some(ours_bytes)), theirs, (figure, theirs_bytes), nmt.unit_bytes);
+        let reason = reason.filter(|why| *why != SEVERAL_ADDRESSES || figure == Figure::Reserved);
+        rows.push(AuditRow { reason, ..row });
     }
 }
 
@@ -99,19 +94,17 @@ fn stacks(map: &MemoryMap, nmt: &Summary, rows: &mut Vec<AuditRow>) {
     let Some(theirs) = nmt.tag("Thread").and_then(|tag| tag.stack) else { return };
     let ours = ours(map, |owner| owner.area == Area::Stack);
     let whole = theirs.committed_bytes == theirs.reserved_bytes;
-    let row = |figure, ours_bytes, theirs_figure, theirs_bytes, reason| AuditRow {
-        area: Some(Area::Stack),
-        ours: figure,
-        ours_bytes: Some(ours_bytes),
-        theirs: "NMT Thread (stack)".to_string(),
-        theirs_figure,
-        theirs_bytes,
-        unit_bytes: nmt.unit_bytes,
-        reason: Some(reason),
-    };
-    rows.push(row(Figure::Reserved, ours.reserved, Figure::Reserved, theirs.reserved_bytes, STACK_FOREIGN));
     let reason = if whole { STACK_WHOLE } else { STACK_RESIDENT };
-    rows.push(row(Figure::Resident, ours.resident, Figure::Committed, theirs.committed_bytes, reason));
+    let (reserved, resident) =
+        ((Figure::Reserved, Some(ours.reserved)), (Figure::Resident, Some(ours.resident)));
+    let sides = [
+        (reserved, (Figure::Reserved, theirs.reserved_bytes), STACK_FOREIGN),
+        (resident, (Figure::Committed, theirs.committed_bytes), reason),
+    ];
+    for (ours, theirs, reason) in sides {
+        let row = row(Some(Area::Stack), ours, "NMT Thread (stack)", theirs, nmt.unit_bytes);
+        rows.push(AuditRow { reason: Some(reason), ..row });
+    }
 }
 
 /// All that the VM got from malloc, by tag, has one counterpart on our side: the memory of malloc, whole.
@@ -121,31 +114,16 @@ fn malloc(map: &MemoryMap, nmt: &Summary, rows: &mut Vec<AuditRow>) {
         parts.into_iter().flatten().fold(sum, u64::saturating_add)
     });
     let ours = ours(map, |owner| owner.instance.is_mallocs());
-    rows.push(AuditRow {
-        area: None,
-        ours: Figure::Resident,
-        ours_bytes: (ours.reserved > 0).then_some(ours.resident),
-        theirs: "NMT malloc, all tags".to_string(),
-        theirs_figure: Figure::Malloc,
-        theirs_bytes: theirs,
-        unit_bytes: nmt.unit_bytes,
-        reason: Some(MALLOC),
-    });
+    let ours = (Figure::Resident, (ours.reserved > 0).then_some(ours.resident));
+    let row = row(None, ours, "NMT malloc, all tags", (Figure::Malloc, theirs), nmt.unit_bytes);
+    rows.push(AuditRow { reason: Some(MALLOC), ..row });
 }
 
 pub fn of_heap_info(map: &MemoryMap, heap: &HeapInfo, rows: &mut Vec<AuditRow>) {
     let mut add = |area, figure, ours_bytes, theirs: &str, theirs_bytes, unit_bytes, reason| {
         let Some(theirs_bytes) = theirs_bytes else { return };
-        rows.push(AuditRow {
-            area: Some(area),
-            ours: figure,
-            ours_bytes,
-            theirs: theirs.to_string(),
-            theirs_figure: figure,
-            theirs_bytes,
-            unit_bytes,
-            reason,
-        });
+        let row = row(Some(area), (figure, ours_bytes), theirs, (figure, theirs_bytes), unit_bytes);
+        rows.push(AuditRow { reason, ..row });
     };
     let unit = heap.unit_bytes;
     let ours_heap = ours(map, |owner| owner.area == Area::JavaHeap);
@@ -171,6 +149,17 @@ pub fn of_heap_info(map: &MemoryMap, heap: &HeapInfo, rows: &mut Vec<AuditRow>) 
             reason,
         );
     }
+}
+
+fn row(
+    area: Option<Area>,
+    (ours, ours_bytes): (Figure, Option<Bytes>),
+    theirs: impl Into<String>,
+    (theirs_figure, theirs_bytes): (Figure, Bytes),
+    unit_bytes: Bytes,
+) -> AuditRow {
+    let theirs = theirs.into();
+    AuditRow { area, ours, ours_bytes, theirs, theirs_figure, theirs_bytes, unit_bytes, reason: None }
 }
 
 fn ours(map: &MemoryMap, is_meant: impl Fn(&Owner) -> bool) -> Figures {

@@ -1,5 +1,4 @@
 use super::*;
-use crate::map::sums::{ArenaSum, ThreadSum};
 
 const MB: u64 = 1 << 20;
 
@@ -15,8 +14,8 @@ fn sums(areas: &[(Area, &[(&str, u64)])]) -> Sums {
     sums
 }
 
-fn arena(number: u64, freed: u64) -> ArenaSum {
-    ArenaSum { number, resident: freed + MB, freed: Some(freed), in_use: Some(MB) }
+fn arena(number: u64, freed: u64) -> Sum {
+    Sum { number, resident: freed + MB, freed: Some(freed), in_use: Some(MB), ..Sum::default() }
 }
 
 #[test]
@@ -59,10 +58,14 @@ fn freed_memory_in_many_arenas_and_parts_that_share_an_area() {
 #[test]
 fn threads_are_named_and_what_went_the_other_way_is_reported() {
     let mut before = sums(&[(Area::Stack, &[("stack", MB)]), (Area::JavaHeap, &[("eden", 40 * MB)])]);
-    before.threads.insert("pool-#".to_string(), ThreadSum { threads: 1, reserved: MB, resident: MB });
+    before
+        .threads
+        .insert("pool-#".to_string(), Sum { threads: 1, reserved: MB, resident: MB, ..Sum::default() });
     let mut now = sums(&[(Area::Stack, &[("stack", 101 * MB)]), (Area::JavaHeap, &[("eden", 20 * MB)])]);
-    now.threads
-        .insert("pool-#".to_string(), ThreadSum { threads: 101, reserved: 101 * MB, resident: 101 * MB });
+    now.threads.insert(
+        "pool-#".to_string(),
+        Sum { threads: 101, reserved: 101 * MB, resident: 101 * MB, ..Sum::default() },
+    );
     let found = diff(&before, &now);
     assert_eq!(found.causes.total, 80 * MB as i64);
     assert_eq!(found.causes.causes[0].what, What::Threads("pool-#".to_string(), 100));
@@ -108,7 +111,8 @@ fn deep(heap: u64, freed: u64, unknown: u64) -> Sums {
         (Area::Overhead, &[("malloc, chunk headers and rounding", MB)]),
     ]);
     sums.arenas = [(0x10, arena(0, freed))].into();
-    sums.threads = [("pool-#".to_string(), ThreadSum { threads: 1, reserved: MB, resident: MB })].into();
+    sums.threads =
+        [("pool-#".to_string(), Sum { threads: 1, reserved: MB, resident: MB, ..Sum::default() })].into();
     sums
 }
 

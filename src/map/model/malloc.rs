@@ -11,7 +11,7 @@ use crate::map::area::of_kind;
 use crate::map::audit::{self, malloc::TagRow, malloc::difference};
 use crate::map::claims::how;
 use crate::map::malloc::owners::OWNER_UNKNOWN;
-use crate::map::malloc::{self, ArenaSum, Divided, MallocSum, OwnerSum, Totals};
+use crate::map::malloc::{self, ArenaSum, Divided, MallocSum, OwnerSum};
 use crate::map::{Area, MemoryMap};
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
@@ -170,7 +170,7 @@ pub(super) fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) 
         mmapped_resident_bytes: sum.mmapped.whole.resident,
         mmapped_in_use_resident_bytes: is_mmapped_walked.then_some(sum.mmapped.in_use.resident),
         mmapped_overhead_resident_bytes: is_mmapped_walked.then_some(sum.mmapped.overhead.resident),
-        sums: MallocSums::of(&sum.total, sum.figures.as_ref().ok().copied()),
+        sums: MallocSums::of(&sum.total, sum.figures.as_ref().ok()),
         resident_bytes: sum.total.whole.resident,
         not_walked_bytes: sum.total.unwalked.reserved,
         not_walked_resident_bytes: sum.total.unwalked.resident,
@@ -178,7 +178,7 @@ pub(super) fn malloc(snapshot: &Snapshot, map: &MemoryMap, gaps: &mut Vec<Gap>) 
 }
 
 impl MallocSums {
-    fn of(divided: &Divided, figures: Option<Totals>) -> MallocSums {
+    fn of(divided: &Divided, figures: Option<&ArenaFigures>) -> MallocSums {
         let walked = |bytes: Bytes| figures.map(|_| bytes);
         MallocSums {
             in_use_bytes: walked(divided.in_use.reserved),
@@ -226,7 +226,7 @@ fn arena(sum: &ArenaSum, snapshot: &Snapshot) -> ArenaAccount {
         system_bytes: arena.system_bytes,
         reserved_bytes: heaps().map(|heap| heap.bytes()).sum(),
         resident_bytes: heaps().map(|heap| snapshot.os.resident_bytes(heap)).sum(),
-        sums: MallocSums::of(&sum.divided, figures.map(Totals::of)),
+        sums: MallocSums::of(&sum.divided, figures),
         chunks: figures.map(chunks),
         retries: figures.map(|figures| figures.retries),
     }

@@ -123,7 +123,7 @@ mod tests {
     use crate::map::Area;
     use crate::map::join::join;
     use crate::map::malloc::tests::everything;
-    use crate::map::sums::{Sums, ThreadSum};
+    use crate::map::sums::{Sum, Sums};
     use serde_json::{Value, json};
 
     fn read(value: &Value) -> Result<Account, ReadError> {
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(sums.parts[&(Area::MallocFreed, "unsorted".to_string())].resident, 300);
         assert_eq!(sums.arenas.len(), 1);
         assert_eq!(sums.arenas[&0x7f0000000030].freed, Some(400));
-        assert_eq!(sums.threads["pool-#-thread-#"], ThreadSum { threads: 2, reserved: 0, resident: 12 });
+        assert_eq!(sums.threads["pool-#-thread-#"], Sum { threads: 2, resident: 12, ..Sum::default() });
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::reason::{KnownBy, Reason, is_vms};
 use crate::base::Bytes;
 use crate::map::Area;
+use crate::map::bloat::is_since;
 use crate::map::page_claims::Asked;
 use crate::os::host_pages::HostPages;
 use crate::os::machine::{base_page, huge_page};
@@ -55,7 +56,7 @@ impl<'a> Context<'a> {
             settings,
             asked: Asked::of(snapshot),
             thp_enabled: snapshot.os.status.thp_enabled,
-            stacks_are_kept_small: is_at_least(&snapshot.taken.kernel, 6, 7),
+            stacks_are_kept_small: is_since(&snapshot.taken.kernel, (6, 7)),
             pmd_bytes: settings.map_or_else(huge_page, |settings| settings.host.pmd_bytes()),
         }
     }
@@ -180,23 +181,5 @@ impl<'a> Context<'a> {
             return Reason::Hole;
         }
         Reason::NotYet { fallbacks: host.vmstat.get("thp_fault_fallback").is_some_and(|count| *count > 0) }
-    }
-}
-
-/// Whether a kernel's release, "6.8.0-45-generic", is this one or a later one.
-fn is_at_least(release: &str, major: u32, minor: u32) -> bool {
-    let mut numbers =
-        release.split(|letter: char| !letter.is_ascii_digit()).map(|word| word.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_at_least;
-
-    #[test]
-    fn releases_compare_by_number() {
-        assert!(is_at_least("6.18.44", 6, 7) && is_at_least("7.0", 6, 7) && is_at_least("6.7.0-rc1", 6, 7));
-        assert!(!is_at_least("6.6.114-generic", 6, 7) && !is_at_least("", 6, 7));
     }
 }

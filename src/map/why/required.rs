@@ -61,6 +61,11 @@ fn merged<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Held> {
     held
 }
 
+/// Whether the heap is a memfd, as that of ZGC is (zPhysicalMemoryBacking_linux.cpp): other files decide for shared memory.
+pub fn has_shared_heap(snapshot: &Snapshot) -> bool {
+    snapshot.os.mappings.iter().any(|mapping| mapping.path.starts_with("/memfd:java_heap"))
+}
+
 struct Look<'a> {
     wanted: Wanted,
     context: Context<'a>,
@@ -70,11 +75,6 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The heap of ZGC is shared memory, for which other files decide.
-    fn is_zgc(&self) -> bool {
-        self.snapshot.os.mappings.iter().any(|mapping| mapping.path.starts_with("/memfd:java_heap"))
-    }
-
     /// The page use of the owners for which the JVM can ask large pages, or of the others.
     fn used(&self, by_vm: bool) -> PageUse {
         let owners = &self.map.owners;
@@ -94,7 +94,7 @@ impl Look<'_> {
             findings.partition(|finding| finding.reason.is_of_hugetlb());
         let on_hugetlb = self.used(true).on(|provider, _| provider == Provider::Hugetlb);
         let bytes = of_hugetlb.iter().map(|finding| finding.bytes).sum::<Bytes>() + on_hugetlb;
-        let behind = self.context.against_transparent(self.is_zgc()).map(Box::new);
+        let behind = self.context.against_transparent(has_shared_heap(self.snapshot)).map(Box::new);
         let mut held = merged(rest.into_iter());
         held.push(self.held(Reason::HugetlbInstead { behind }, bytes, Area::JavaHeap));
         held
@@ -103,7 +103,7 @@ impl Look<'_> {
     fn for_hugetlb(&self, page_bytes: Bytes) -> Vec<Held> {
         let pmd_bytes = self.context.pmd_bytes;
         let asked_bytes = self.context.asked.page_bytes.unwrap_or(pmd_bytes);
-        let zgc = self.is_zgc() && page_bytes > pmd_bytes;
+        let zgc = has_shared_heap(self.snapshot) && page_bytes > pmd_bytes;
         let fits = match self.wanted {
             Wanted::Size(_) => asked_bytes >= page_bytes,
             _ => asked_bytes == page_bytes,

@@ -215,10 +215,16 @@ fn on_pages(subject: &Subject, reserved: Bytes, segments: Segments, page: Bytes)
     Segments { non_nmethod, profiled, non_profiled }
 }
 
-/// Threads of C1 and C2: log n * log log n * 3/2, a third of them C1 (compiler/compilationPolicy.cpp initialize).
+/// CICompilerCount: log2 n * log2 log2 n * 3 / 2, at least 2 (src/hotspot/share/compiler/compilationPolicy.cpp,
+/// `CompilationPolicy::initialize`; JDK 8: advancedThresholdPolicy.cpp gives the same numbers). A small code cache lowers it.
+pub fn compiler_threads(cpus: u32) -> u32 {
+    let log = cpus.max(1).ilog2();
+    (log * log.max(1).ilog2() * 3 / 2).max(2)
+}
+
+/// Threads of C1 and C2, a third of them C1.
 fn compilers(subject: &Subject) -> (u32, u32) {
-    let log = subject.cpus.max(1).ilog2();
-    let by_cpus = (log * log.max(1).ilog2() * 3 / 2).max(2);
+    let by_cpus = compiler_threads(subject.cpus);
     let said =
         flags::flag_bytes(&subject.flags, "CICompilerCount").and_then(|count| u32::try_from(count).ok());
     let count = said.filter(|count| (2..=4096).contains(count)).unwrap_or(by_cpus);

@@ -103,17 +103,7 @@ impl<'a> Sizing<'a> {
 
     /// A reservation whose size is rounded up to its page: all of it lies on `page`.
     pub fn whole(&self, area: Area, part: &str, bytes: Bytes, page: Bytes, rule: &str) -> Need {
-        let bytes = up(bytes, page);
-        Need {
-            area,
-            part: part.to_string(),
-            bytes,
-            page_bytes: page,
-            pages: bytes / page,
-            pages_at_least: bytes / page,
-            without: self.without(page),
-            rule: rule.to_string(),
-        }
+        Need { without: self.without(page), ..Need::new(area, part, up(bytes, page), page, rule) }
     }
 
     /// `ReservedSpace(size)` with no page size asked for: large pages as far as they go, 4K for the rest. From 17 the

@@ -7,7 +7,7 @@ use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::os::cpus::Cpus;
 use crate::os::machine::huge_page;
-use crate::pages::types::{Mode, Need, Without};
+use crate::pages::types::{Mode, Need};
 use crate::pages::{need, subject};
 use crate::snapshot::Snapshot;
 
@@ -27,10 +27,7 @@ fn named_by_flags(jvm: &JvmView, mode: Mode) -> Vec<Need> {
     let large = mode.page_bytes();
     let need = |area: Area, part: &str, flag: &str, page_bytes: Bytes| {
         let bytes = jvm.flags.get(flag)?.parse::<Bytes>().ok()?;
-        let pages = bytes.div_ceil(page_bytes);
-        let (part, rule) = (part.to_string(), format!("-XX:{flag}"));
-        let without = Without::SmallPages;
-        Some(Need { area, part, bytes, page_bytes, pages, pages_at_least: pages, without, rule })
+        Some(Need::new(area, part, bytes, page_bytes, &format!("-XX:{flag}")))
     };
     let needs = [
         need(Area::JitCode, "code cache", "ReservedCodeCacheSize", large.min(huge_page())),

@@ -1,13 +1,13 @@
 use super::*;
 use crate::map::diff::diff;
-use crate::map::sums::{ArenaSum, Sum, Sums};
+use crate::map::sums::{Sum, Sums};
 use crate::show::width::within;
 
 const MIB: u64 = 1 << 20;
 
 fn sums(freed: u64, metaspace: u64) -> Sums {
     let of = |resident| Sum { resident, committed: resident, ..Sum::default() };
-    let arena = ArenaSum { number: 7, resident: freed, freed: Some(freed), in_use: Some(0) };
+    let arena = Sum { number: 7, resident: freed, freed: Some(freed), in_use: Some(0), ..Sum::default() };
     Sums {
         areas: [(Area::MallocFreed, of(freed)), (Area::ClassMetadata, of(metaspace))].into(),
         parts: [

@@ -1,14 +1,18 @@
 use super::*;
 use crate::base::Why;
 use crate::doctor::facts::made_up::healthy;
-use crate::doctor::{Cost, Facts, Rule};
+use crate::doctor::{Cost, Facts, Find, Rule};
 use serde_json::{Value, json};
 
 fn nothing(_: &Facts) -> Vec<Finding> {
     Vec::new()
 }
 
-const RULE: Rule = Rule::new("malloc-freed", "Memory that was freed and is not given back", nothing);
+const RULE: Rule = Rule {
+    id: "malloc-freed",
+    title: "Memory that was freed and is not given back",
+    find: Find::Facts(nothing),
+};
 const CATALOG: &[Entry] =
     &[Entry { rule: &RULE, levels: &[Level::Info, Level::Warn], page: "# Freed memory\n\nmalloc-freed\n" }];
 

@@ -2,7 +2,6 @@
 
 use super::{G, M};
 use crate::doctor::facts::HostFacts;
-use crate::os::buddyinfo::FreeBlocks;
 use crate::os::host_pages::HostPages;
 use crate::os::hugetlb::Pool;
 use crate::os::numa::Node;
@@ -16,7 +15,6 @@ pub fn healthy_host() -> HostFacts {
     };
     let vmstat = named(&VMSTAT);
     let sysctl = SYSCTL.iter().map(|(name, text)| (name.to_string(), text.to_string()));
-    let normal = vec![900, 800, 700, 600, 500, 400, 300, 200, 100, 90, 1500];
     HostFacts {
         kernel: "6.12.0".to_string(),
         cpus: 4,
@@ -31,16 +29,12 @@ pub fn healthy_host() -> HostFacts {
             ("Committed_AS", 5 * G),
             ("AnonHugePages", 0),
             ("Hugepagesize", 2 * M),
-            ("HugePages_Total", 0),
-            ("HugePages_Free", 0),
-            ("HugePages_Rsvd", 0),
         ]),
         vmstat_first: vmstat.clone(),
         vmstat,
         seconds: 1.0,
         sysctl: sysctl.collect(),
         nodes: vec![Node { number: 0, total_bytes: 16 * G, free_bytes: 6 * G, pools: Vec::new() }],
-        free: vec![FreeBlocks { node: 0, zone: "Normal".to_string(), blocks: normal }],
         ..HostFacts::default()
     }
 }
@@ -63,17 +57,12 @@ const VMSTAT: [(&str, u64); 16] = [
     ("thp_split_page", 0),
     ("numa_pages_migrated", 0),
 ];
-const SYSCTL: [(&str, &str); 10] = [
+const SYSCTL: [(&str, &str); 5] = [
     ("vm/compaction_proactiveness", "20"),
-    ("vm/nr_hugepages", "0"),
-    ("vm/nr_overcommit_hugepages", "0"),
     ("vm/overcommit_memory", "0"),
     ("vm/swappiness", "60"),
-    ("vm/min_free_kbytes", "67584"),
-    ("vm/watermark_scale_factor", "10"),
     ("vm/zone_reclaim_mode", "0"),
     ("vm/max_map_count", "1048576"),
-    ("kernel/numa_balancing", "0"),
 ];
 
 /// THP for the ones that ask for it, and no pools.
