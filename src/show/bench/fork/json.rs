@@ -1,11 +1,11 @@
 //! `marusa/bench-fork/2`: every arm with its figures, every ratio with its interval, every trial as it was.
 
-use super::{OF_CHILDREN, Report, gaps_of, of_children, total};
+use super::{OF_CHILDREN, Report, of_children, total};
 use crate::base::Bytes;
-use crate::experiment::bench::fork::{
-    ALPHA, Arm, Figures, Mechanism, PUBLISHED, Planned, Ratio, Settings, Spread,
-};
+use crate::experiment::bench::fork::{Arm, Figures, Mechanism, PUBLISHED, Planned, Ratio, Settings, Spread};
+use crate::experiment::bench::rounds::ALPHA;
 use crate::map::model::GapRow;
+use crate::show::bench::rounds::gaps_of;
 use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
