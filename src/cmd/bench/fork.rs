@@ -12,7 +12,7 @@ use crate::act::programs::Programs;
 use crate::act::signals::Blocked;
 use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
-use crate::experiment::bench::fork::{self as experiment, Mechanism, Results, Settings};
+use crate::experiment::bench::fork::{Mechanism, Results, Settings};
 use crate::os::{host, meminfo};
 use crate::show::bench::fork as show;
 use live::Live;
@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let mut saved = Saved::open(args.arms.saved.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
     let mut live = Live::new(&jdks, &programs, state, &settings);
     let support = live.support();
-    let arms = experiment::arms(&support, &settings);
+    let arms = settings.arms(&support);
     let (rounds, seed) = (settings.rounds, settings.seed);
     let plan = Plan { name: "fork", arms: &arms, rounds, seed, quiet: turns.quiet };
     let mut trials = saved.take();

@@ -105,8 +105,8 @@ pub trait Bench {
         Ok(())
     }
 
-    /// A trial, on the host as its arm needs it. Whether it is whole: what a signal cut short says nothing of its arm. An error ends
-    /// the experiment; what else fails discounts the trial.
+    /// A trial, on the host as its arm needs it. Whether it is whole: what a signal cut short says nothing of its arm. An error
+    /// ends the experiment; what else fails discounts the trial.
     fn trial(
         &mut self,
         programs: &Programs,

@@ -95,21 +95,23 @@ pub struct Arm {
     pub mechanism: Mechanism,
 }
 
-/// All of them: of each JDK the mechanisms that it has, on all pages, with all sizes of heap.
-pub fn arms(support: &[Support], settings: &Settings) -> Vec<Arm> {
-    let mut arms = Vec::new();
-    for support in support {
-        for mechanism in support.had() {
-            for pages in &settings.pages {
-                arms.extend(of_heaps(&settings.heaps, &support.jdk, pages, mechanism));
+impl Settings {
+    /// All of them: of each JDK the mechanisms that it has, on all pages, with all sizes of heap.
+    pub fn arms(&self, support: &[Support]) -> Vec<Arm> {
+        let mut arms = Vec::new();
+        for support in support {
+            for mechanism in support.had() {
+                for pages in &self.pages {
+                    arms.extend(self.of_heaps(&support.jdk, pages, mechanism));
+                }
             }
         }
+        arms
     }
-    arms
-}
 
-pub fn of_heaps(heaps: &[Bytes], jdk: &str, pages: &str, mechanism: Mechanism) -> Vec<Arm> {
-    heaps.iter().map(|heap| Arm::new(jdk, *heap, pages, mechanism)).collect()
+    pub fn of_heaps(&self, jdk: &str, pages: &str, mechanism: Mechanism) -> Vec<Arm> {
+        self.heaps.iter().map(|heap| Arm::new(jdk, *heap, pages, mechanism)).collect()
+    }
 }
 
 impl Arm {

@@ -6,8 +6,7 @@ use super::figures::hanging;
 use super::rounds::{left_out, machine};
 use crate::base::Bytes;
 use crate::experiment::bench::fork::{
-    Arm, Children, Figures, Mechanism, PUBLISHED, Planned, Ratio, Results, Settings, Spread, Support, arms,
-    of_heaps,
+    Arm, Children, Figures, Mechanism, PUBLISHED, Planned, Ratio, Results, Settings, Spread, Support,
 };
 use crate::show::others;
 use crate::show::table::Table;
@@ -32,15 +31,8 @@ pub struct Report {
 impl Report {
     /// Whether every arm that there is has a figure.
     pub fn is_complete(&self) -> bool {
-        !self.stopped && self.arms().iter().all(|arm| self.results.spread(arm, &|_| Some(1.0)).is_some())
-    }
-
-    fn arms(&self) -> Vec<Arm> {
-        arms(&self.support, &self.settings)
-    }
-
-    fn of_heaps(&self, jdk: &str, pages: &str, mechanism: Mechanism) -> Vec<Arm> {
-        of_heaps(&self.settings.heaps, jdk, pages, mechanism)
+        let has_figures = |arm: &Arm| self.results.spread(arm, &|_| Some(1.0)).is_some();
+        !self.stopped && self.settings.arms(&self.support).iter().all(has_figures)
     }
 
     /// The pages that are compared: small ones by the largest that were measured.
@@ -188,7 +180,7 @@ fn by_heap(
     }
     if report.settings.heaps.len() > 1 {
         let slope = |pages: &String| {
-            let arms = report.of_heaps(jdk, pages, mechanism);
+            let arms = report.settings.of_heaps(jdk, pages, mechanism);
             let slope = report.results.ms_per_gib(&arms, &total(threads));
             slope.map_or("-".to_string(), |ms| format!("{ms:+.2} ms"))
         };

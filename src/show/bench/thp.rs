@@ -23,9 +23,9 @@ impl Experiment for Settings {
     type Lacking = Nothing;
     type Report = Report;
     type Published = &'static str;
-    const PUBLISHED: &'static str = "published (24 threads, 36 GB, Linux 2.6.32 of RHEL 6): with transparent huge pages and 4 builds at once \
-        35 % of the CPU time and more, mostly in the kernel, and the machine stood still for 3 to 5 s; with them off 5 %, and 8 \
-        builds at once were possible";
+    const PUBLISHED: &'static str = "published (24 threads, 36 GB, Linux 2.6.32 of RHEL 6): with transparent huge pages and 4 \
+        builds at once 35 % of the CPU time and more, mostly in the kernel, and the machine stood still for 3 to 5 s; with them \
+        off 5 %, and 8 builds at once were possible";
 
     fn rounds(&self) -> usize {
         self.rounds

@@ -117,7 +117,12 @@ impl<'a> BenchForkDocument<'a> {
             head: Head::now(SCHEMA),
             report,
             complete: report.is_complete(),
-            arms: report.arms().into_iter().map(|arm| ArmRow::of(report, arm)).collect(),
+            arms: report
+                .settings
+                .arms(&report.support)
+                .into_iter()
+                .map(|arm| ArmRow::of(report, arm))
+                .collect(),
             ratios: ratios(report),
             by_gib: by_gib(report),
             published_2008: published.into(),
@@ -153,7 +158,7 @@ impl ArmRow {
 fn ratios(report: &Report) -> Vec<RatioRow<'_>> {
     let Some((small, large)) = report.compared() else { return Vec::new() };
     let mut ratios = Vec::new();
-    for of in report.arms().into_iter().filter(|arm| arm.pages == small) {
+    for of in report.settings.arms(&report.support).into_iter().filter(|arm| arm.pages == small) {
         let by = Arm { pages: large.to_string(), ..of.clone() };
         ratios.extend(report.settings.threads.iter().map(|threads| {
             RatioRow {
@@ -180,7 +185,7 @@ fn by_gib(report: &Report) -> Vec<GibRow<'_>> {
     for support in &report.support {
         for mechanism in support.had() {
             for pages in &report.settings.pages {
-                let arms = report.of_heaps(&support.jdk, pages, mechanism);
+                let arms = report.settings.of_heaps(&support.jdk, pages, mechanism);
                 lines.extend(report.settings.threads.iter().map(|threads| GibRow {
                     jdk: &support.jdk,
                     pages,
