@@ -1,6 +1,7 @@
 //! The schemas as their types make them, against the files of `docs/schema`; `MARUSA_BLESS=1` writes those.
 
 use super::schemas;
+use crate::experiment::bench::{gc, thp, throughput};
 use crate::map::heap::HeapObjects;
 use crate::pages::Plan;
 use crate::show::advise::AdviceDocument;
@@ -8,10 +9,8 @@ use crate::show::audit::AuditDocument;
 use crate::show::bench::account::BenchAccountDocument;
 use crate::show::bench::direct_buffers::BenchDirectBuffersDocument;
 use crate::show::bench::fork::BenchForkDocument;
-use crate::show::bench::gc::BenchGcDocument;
 use crate::show::bench::reflection::BenchReflectionDocument;
-use crate::show::bench::thp::BenchThpDocument;
-use crate::show::bench::throughput::BenchThroughputDocument;
+use crate::show::bench::rounds::Document;
 use crate::show::bench::touch::BenchTouchDocument;
 use crate::show::bench::trim::BenchTrimDocument;
 use crate::show::compare::json::CompareDocument;
@@ -52,10 +51,10 @@ documents! {
     "bench-account": BenchAccountDocument,
     "bench-direct-buffers": BenchDirectBuffersDocument,
     "bench-fork": BenchForkDocument,
-    "bench-gc": BenchGcDocument,
+    "bench-gc": Document<gc::Settings>,
     "bench-reflection": BenchReflectionDocument,
-    "bench-thp": BenchThpDocument,
-    "bench-throughput": BenchThroughputDocument,
+    "bench-thp": Document<thp::Settings>,
+    "bench-throughput": Document<throughput::Settings>,
     "bench-touch": BenchTouchDocument,
     "bench-trim": BenchTrimDocument,
     "compare": CompareDocument,

@@ -127,10 +127,8 @@ fn settings(args: &Args, jdk: &Jdk) -> anyhow::Result<Settings> {
     })
 }
 
-impl saved::Settings for Settings {
-    /// Nothing here hangs on chance.
-    fn take_seed(&mut self, _of: &Settings) {}
-}
+/// Nothing here hangs on chance.
+impl saved::Settings for Settings {}
 
 /// Where each program lies, or what would bring it.
 fn installed(args: &Args) -> Vec<(Program, Result<PathBuf, String>)> {

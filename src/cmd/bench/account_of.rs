@@ -99,7 +99,7 @@ pub fn trim(pid: i32) -> anyhow::Result<Result<String, String>> {
 
 /// The machine, as the figures name it.
 pub fn machine() -> String {
-    crate::show::bench::fork::machine(&machine::here())
+    crate::show::bench::rounds::machine(&machine::here())
 }
 
 /// "17.0.15"; "8 (25.504-b01)" where the JDK reports the version of its VM only.

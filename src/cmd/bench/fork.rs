@@ -6,15 +6,13 @@ mod live;
 use super::answer;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
-use super::rounds::ArmsArgs;
+use super::rounds::{ArmsArgs, Plan, whole_mib};
 use super::saved::{self, Saved};
 use crate::act::programs::Programs;
-use crate::act::signals::{self, Blocked};
+use crate::act::signals::Blocked;
 use crate::base::Bytes;
-use crate::cmd::progress;
-use crate::cmd::quiet::Quiet;
 use crate::cmd::{Failure, amount};
-use crate::experiment::bench::fork::{self as experiment, Group, Mechanism, Results, Settings, Trial};
+use crate::experiment::bench::fork::{Mechanism, Results, Settings};
 use crate::os::{host, meminfo};
 use crate::show::bench::fork as show;
 use live::Live;
@@ -62,27 +60,26 @@ fn mechanism(text: &str) -> Result<Mechanism, String> {
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdks = args.jdk.given_or_newest()?;
-    let heaps = heaps(&args.heaps)?;
-    let mut random = fastrand::Rng::with_seed(args.arms.turns.seed());
-    let mut settings = settings(args, &jdks, &heaps, random.get_seed());
-    let state = args.arms.turns.state_directory()?;
-    if args.arms.turns.dry_run {
+    let mut settings = settings(args, &jdks, &heaps(&args.heaps)?);
+    let turns = &args.arms.saved.turns;
+    let state = turns.state_directory()?;
+    if turns.dry_run {
         return dry_run(args, &settings, &jdks);
     }
     // Held to the end: what is changed is restored before a signal ends us.
     let blocked = Blocked::start();
     let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
-    let mut saved = Saved::open(args.arms.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
-    random.seed(settings.seed);
+    let mut saved = Saved::open(args.arms.saved.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
     let mut live = Live::new(&jdks, &programs, state, &settings);
     let support = live.support();
-    let had: Vec<Vec<Mechanism>> = support.iter().map(|one| one.had()).collect();
-    let groups = experiment::order(settings.rounds, &heaps, settings.pages.len(), &had, &mut random);
-    let mut results = Results { trials: saved.take() };
-    let stopped = measure(&mut live, &groups, &mut results, &mut saved, args.arms.turns.quiet.begin())?;
+    let arms = settings.arms(&support);
+    let (rounds, seed) = (settings.rounds, settings.seed);
+    let plan = Plan { name: "fork", arms: &arms, rounds, seed, quiet: turns.quiet };
+    let mut trials = saved.take();
+    let stopped = plan.measure(&mut trials, &mut saved, |round, arm| Ok(live.trial(round, arm)))?;
     drop(live);
     drop(programs);
-    let report = show::Report { settings, support, results, stopped };
+    let report = show::Report { settings, support, results: Results { trials }, stopped };
     answer::print(args.json, || show::BenchForkDocument::of(&report), |out| show::text(out, &report))?;
     drop(blocked);
     Ok(if report.is_complete() { 0 } else { 1 })
@@ -93,12 +90,13 @@ impl saved::Settings for Settings {
         self.seed = of.seed;
     }
 
+    /// More rounds may follow, nothing else may differ.
     fn goes_on(&self, was: &Settings) -> bool {
-        was.goes_on(self)
+        *was == Settings { rounds: was.rounds, seed: was.seed, ..self.clone() }
     }
 }
 
-fn settings(args: &Args, jdks: &[Jdk], heaps: &[Bytes], seed: u64) -> Settings {
+fn settings(args: &Args, jdks: &[Jdk], heaps: &[Bytes]) -> Settings {
     let mut threads: Vec<usize> = args.threads.iter().map(|count| *count as usize).collect();
     threads.sort_unstable();
     threads.dedup();
@@ -111,7 +109,7 @@ fn settings(args: &Args, jdks: &[Jdk], heaps: &[Bytes], seed: u64) -> Settings {
         children: args.children as usize,
         threads,
         rounds: args.rounds as usize,
-        seed,
+        seed: args.arms.saved.turns.seed(),
     }
 }
 
@@ -120,12 +118,7 @@ fn heaps(given: &[Bytes]) -> anyhow::Result<Vec<Bytes>> {
     let memory = meminfo::parse(&host::text("/proc/meminfo").unwrap_or_default());
     let available = memory.map_or(0, |memory| memory.available_bytes.unwrap_or(memory.free_bytes));
     let fits = |heap: Bytes| heap.saturating_add(heap / 8).saturating_add(RESERVE) <= available;
-    if let Some(heap) = given.iter().find(|heap| **heap < HEAP_MIN || !heap.is_multiple_of(1 << 20)) {
-        return Err(Failure::usage(format!(
-            "a heap of {heap} bytes: it must be whole MiB, {} at least",
-            HEAP_MIN >> 20
-        )));
-    }
+    let given = whole_mib(given, HEAP_MIN)?;
     if let Some(heap) = given.iter().find(|heap| !fits(**heap)) {
         return Err(Failure::usage(format!(
             "a heap of {} MiB does not fit: {} MiB are available, of which {} are kept for other programs",
@@ -134,12 +127,10 @@ fn heaps(given: &[Bytes]) -> anyhow::Result<Vec<Bytes>> {
             RESERVE >> 20
         )));
     }
-    let mut heaps: Vec<Bytes> = match given {
-        [] => HEAPS.into_iter().filter(|heap| fits(*heap)).collect(),
-        given => given.to_vec(),
+    let heaps = match given.is_empty() {
+        true => HEAPS.into_iter().filter(|heap| fits(*heap)).collect(),
+        false => given,
     };
-    heaps.sort_unstable();
-    heaps.dedup();
     match heaps.is_empty() {
         true => Err(Failure::usage(format!("no heap fits: only {} MiB are available", available >> 20))),
         false => Ok(heaps),
@@ -147,44 +138,11 @@ fn heaps(given: &[Bytes]) -> anyhow::Result<Vec<Bytes>> {
 }
 
 fn dry_run(args: &Args, settings: &Settings, jdks: &[Jdk]) -> anyhow::Result<u8> {
-    let mut changes = Vec::new();
-    for (jdk, mode, heap) in live::arms(jdks, settings) {
-        changes.push(live::planned(jdk, mode, heap));
-    }
+    let changes = live::planned(jdks, settings);
     answer::print(
         args.json,
         || show::BenchForkDocument::dry_run(settings, &changes),
         |out| show::dry_run(out, settings, &changes),
     )?;
     Ok(0)
-}
-
-/// Whether a signal ended it before its time.
-fn measure(
-    live: &mut Live,
-    groups: &[Group],
-    results: &mut Results,
-    saved: &mut Saved<Trial>,
-    mut quiet: Quiet,
-) -> anyhow::Result<bool> {
-    let trials = groups.iter().map(|group| group.mechanisms.len()).sum();
-    let bar = progress::bar("bench fork", trials, "trials");
-    for group in groups {
-        let left = live.left(group, &results.trials);
-        bar.inc((group.mechanisms.len() - left.mechanisms.len()) as u64);
-        if left.mechanisms.is_empty() {
-            continue;
-        }
-        let Some((trials, others)) = quiet.trial(|| Ok(Some(live.group(&left))))? else { return Ok(true) };
-        for trial in trials {
-            let trial = Trial { others, ..trial };
-            bar.inc(1);
-            saved.add(&trial)?;
-            results.trials.push(trial);
-        }
-        if signals::pending() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

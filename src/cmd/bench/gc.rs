@@ -2,19 +2,15 @@
 
 mod live;
 
-use super::answer;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
-use super::rounds::{ArmsArgs, Plan};
-use super::saved::{self, Saved};
-use crate::act::programs::Programs;
-use crate::act::signals::{self, Blocked};
+use super::rounds::{self, ArmsArgs};
 use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::PageMode;
-use crate::experiment::bench::gc::{self as experiment, Arm, Settings, Threads, Trial};
+use crate::experiment::bench::gc::{Arm, Settings, Threads};
 use crate::pages::Vm;
-use crate::show::bench::gc as show;
+use crate::show::bench::gc::Lacking;
 use live::Live;
 use std::time::Duration;
 
@@ -58,49 +54,16 @@ pub struct Args {
     json: bool,
 }
 
-const TRIALS_SCHEMA: &str = "marusa/bench-gc-trials/1";
 const HEAP_SHARE: Bytes = 3;
 /// The initial heap of the JVMs of all collectors.
 const HEAP_MIN: Bytes = 32 << 20;
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdks = jdks(args)?;
-    let mut settings = settings(args, &jdks)?;
+    let settings = settings(args, &jdks)?;
     let (arms, lacking) = arms(args, &jdks)?;
-    let state = args.arms.turns.state_directory()?;
-    // Held to the end: what is changed is restored before a signal ends us.
-    let blocked = Blocked::start();
-    let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
-    if args.arms.turns.dry_run {
-        return dry_run(
-            args,
-            &Live { jdks: &jdks, programs: &programs, state, settings: &settings },
-            &arms,
-            &lacking,
-        );
-    }
-    let mut saved = Saved::open(args.arms.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
-    let mut trials: Vec<Trial> = saved.take();
-    let live = Live { jdks: &jdks, programs: &programs, state, settings: &settings };
-    let plan = Plan {
-        name: "bench gc",
-        arms: &arms,
-        rounds: settings.rounds,
-        seed: settings.seed,
-        quiet: args.arms.turns.quiet,
-    };
-    let stopped = plan.measure(&mut trials, &mut saved, |round, arm| {
-        let trial = live.trial(round, arm);
-        // One that a signal cut has no log.
-        Ok((trial.figures.gc.is_some() || !signals::pending()).then_some(trial))
-    })?;
-    let results =
-        show::Results { settings: &settings, arms: &arms, lacking: &lacking, trials: &trials, stopped };
-    answer::print(args.json, || show::BenchGcDocument::of(&results), |out| show::text(out, &results))?;
-    drop(programs);
-    drop(blocked);
-    let is_complete = experiment::report(&arms, &trials).arms.iter().all(|arm| arm.counted > 0);
-    Ok(if is_complete && !stopped { 0 } else { 1 })
+    let live = Live { jdks: &jdks, settings };
+    rounds::run(live, &arms, &Lacking { lacking }, &args.arms.saved, args.json)
 }
 
 fn jdks(args: &Args) -> anyhow::Result<Vec<Jdk>> {
@@ -133,14 +96,8 @@ fn settings(args: &Args, jdks: &[Jdk]) -> anyhow::Result<Settings> {
         warm_up_seconds: args.warm_up.as_secs_f64(),
         seconds: args.duration.as_secs_f64(),
         rounds: args.rounds as usize,
-        seed: args.arms.turns.seed(),
+        seed: args.arms.saved.turns.seed(),
     })
-}
-
-impl saved::Settings for Settings {
-    fn take_seed(&mut self, of: &Settings) {
-        self.seed = of.seed;
-    }
 }
 
 /// All combinations that there are, and the collectors that a JDK lacks.
@@ -168,14 +125,4 @@ fn arms(args: &Args, jdks: &[Jdk]) -> anyhow::Result<(Vec<Arm>, Vec<String>)> {
         true => Err(Failure::usage(format!("nothing is left to measure: {}", lacking.join("; ")))),
         false => Ok((arms, lacking)),
     }
-}
-
-fn dry_run(args: &Args, live: &Live, arms: &[Arm], lacking: &[String]) -> anyhow::Result<u8> {
-    let planned: Vec<experiment::Planned> = arms.iter().map(|arm| live.planned(arm)).collect();
-    answer::print(
-        args.json,
-        || show::BenchGcDocument::dry_run(live.settings, &planned, lacking),
-        |out| show::dry_run(out, live.settings, &planned, lacking),
-    )?;
-    Ok(0)
 }

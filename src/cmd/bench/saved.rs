@@ -12,13 +12,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 /// The settings of an experiment, and its machine. Trials of other settings, or of another machine, are not trials of this one.
 pub trait Settings: Serialize + DeserializeOwned + PartialEq + Clone {
     /// That of the file counts, so that the order is the same; an experiment without chance has none.
-    fn take_seed(&mut self, of: &Self);
+    fn take_seed(&mut self, _of: &Self) {}
 
     /// Whether trials of `was` are trials of these.
     fn goes_on(&self, was: &Self) -> bool {
@@ -37,17 +36,19 @@ pub struct Saved<T> {
     /// `None`: nothing is kept.
     to: Option<(File, PathBuf)>,
     before: Vec<T>,
-    of: PhantomData<T>,
 }
 
-impl<T: Serialize + DeserializeOwned> Saved<T> {
+impl<T> Saved<T> {
+    pub fn nowhere() -> Saved<T> {
+        Saved { to: None, before: Vec::new() }
+    }
+
     /// `schema`: "marusa/bench-gc-trials/1".
-    pub fn open<S: Settings>(
-        path: Option<&Path>,
-        schema: &str,
-        settings: &mut S,
-    ) -> anyhow::Result<Saved<T>> {
-        let Some(path) = path else { return Ok(Saved { to: None, before: Vec::new(), of: PhantomData }) };
+    pub fn open<S: Settings>(path: Option<&Path>, schema: &str, settings: &mut S) -> anyhow::Result<Saved<T>>
+    where
+        T: DeserializeOwned,
+    {
+        let Some(path) = path else { return Ok(Saved::nowhere()) };
         let failed = |why: String| Failure::usage(format!("--save {}: {why}", path.display()));
         let opened = Place::of(path).and_then(|place| place.open_log(file_mode::wanted()));
         let mut file = opened.map_err(|error| failed(error.to_string()))?;
@@ -59,7 +60,7 @@ impl<T: Serialize + DeserializeOwned> Saved<T> {
             return Err(failed("it is a file of something else; give another".to_string()));
         }
         file.set_len(whole as u64).map_err(|error| failed(error.to_string()))?;
-        let mut saved = Saved { to: Some((file, path.to_path_buf())), before: Vec::new(), of: PhantomData };
+        let mut saved = Saved { to: Some((file, path.to_path_buf())), ..Saved::nowhere() };
         if whole == 0 {
             saved.line(&serde_json::to_string(&Head { schema: schema.to_string(), settings })?)?;
             return Ok(saved);
@@ -74,7 +75,10 @@ impl<T: Serialize + DeserializeOwned> Saved<T> {
         std::mem::take(&mut self.before)
     }
 
-    pub fn add(&mut self, trial: &T) -> anyhow::Result<()> {
+    pub fn add(&mut self, trial: &T) -> anyhow::Result<()>
+    where
+        T: Serialize,
+    {
         self.line(&serde_json::to_string(trial)?)
     }
 

@@ -3,20 +3,16 @@
 
 mod live;
 
-use super::answer;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
-use super::rounds::{ArmsArgs, Plan};
-use super::saved::{self, Saved};
+use super::rounds::{self, ArmsArgs, whole_mib};
 use crate::act::server::ServerError;
 use crate::act::server::recipe::Recipe;
-use crate::act::signals::Blocked;
 use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
-use crate::experiment::bench::throughput::{self as experiment, Arm, Settings, Trial};
-use crate::experiment::bench::trials::Planned;
-use crate::show::bench::throughput as show;
-use live::{Live, Stop};
+use crate::experiment::bench::throughput::{Settings, arms};
+use crate::show::bench::throughput::Lacking;
+use live::Live;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,45 +51,22 @@ pub struct Args {
     json: bool,
 }
 
-const TRIALS_SCHEMA: &str = "marusa/bench-throughput-trials/1";
 /// The server does not start with less.
 const HEAP_MIN: Bytes = 96 << 20;
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdk = server_jdk(&args.jdk)?;
-    let mut settings = settings(args, &jdk)?;
-    let arms = experiment::arms(&settings.heaps, &settings.pages);
-    let state = args.arms.turns.state_directory()?;
-    if args.arms.turns.dry_run {
-        return dry_run(args, &settings, &jdk, &arms);
-    }
-    let recipe = Recipe::DayTrader.directory(args.server.as_deref(), args.fetch);
-    let installed = recipe.map_err(|error| Failure::usage(error.to_string()))?;
-    // Held to the end: what is changed is restored before a signal ends us.
-    let blocked = Blocked::start();
-    let mut saved = Saved::open(args.arms.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
-    let mut trials: Vec<Trial> = saved.take();
-    let live = Live { jdk: &jdk, installed: &installed, state, settings: &settings };
-    let plan = Plan {
-        name: "bench throughput",
-        arms: &arms,
-        rounds: settings.rounds,
-        seed: settings.seed,
-        quiet: args.arms.turns.quiet,
+    let settings = settings(args, &jdk)?;
+    let arms = arms(&settings.heaps, &settings.pages);
+    let is_dry_run = args.arms.saved.turns.dry_run;
+    let found = Recipe::DayTrader.directory(args.server.as_deref(), args.fetch && !is_dry_run);
+    let (installed, missing) = match found {
+        Ok(installed) => (installed, None),
+        Err(error) if is_dry_run => (PathBuf::new(), Some(error.to_string())),
+        Err(error) => return Err(Failure::usage(error.to_string())),
     };
-    let stopped = plan.measure(&mut trials, &mut saved, |round, arm| match live.trial(round, *arm) {
-        Ok(trial) => Ok(Some(trial)),
-        Err(Stop::Signal) => Ok(None),
-        Err(Stop::Failed(error)) => Err(error),
-    })?;
-    let results = show::Results { settings: &settings, arms: &arms, trials: &trials, stopped };
-    answer::print(
-        args.json,
-        || show::BenchThroughputDocument::of(&results),
-        |out| show::text(out, &results),
-    )?;
-    drop(blocked);
-    Ok(if experiment::report(&arms, &trials).is_complete && !stopped { 0 } else { 1 })
+    let live = Live { jdk: &jdk, installed: &installed, settings };
+    rounds::run(live, &arms, &Lacking { missing }, &args.arms.saved, args.json)
 }
 
 /// The one that was named, or the newest on which the server runs.
@@ -118,16 +91,8 @@ pub(super) fn server_jdk(args: &JdkArgs) -> anyhow::Result<Jdk> {
 }
 
 fn settings(args: &Args, jdk: &Jdk) -> anyhow::Result<Settings> {
-    if let Some(heap) = args.heaps.iter().find(|heap| **heap < HEAP_MIN || !heap.is_multiple_of(1 << 20)) {
-        let least = HEAP_MIN >> 20;
-        return Err(Failure::usage(format!(
-            "a heap of {heap} bytes: it must be whole MiB, {least} at least"
-        )));
-    }
+    let heaps = whole_mib(&args.heaps, HEAP_MIN)?;
     crate::pages::collectors::named(&args.gc, jdk.feature).map_err(Failure::usage)?;
-    let mut heaps = args.heaps.clone();
-    heaps.sort_unstable();
-    heaps.dedup();
     let mut pages = args.arms.pages.clone();
     pages.dedup();
     Ok(Settings {
@@ -140,26 +105,8 @@ fn settings(args: &Args, jdk: &Jdk) -> anyhow::Result<Settings> {
         warm_up_seconds: args.warm_up.as_secs_f64().ceil(),
         seconds: args.duration.as_secs_f64().ceil(),
         rounds: args.rounds as usize,
-        seed: args.arms.turns.seed(),
+        seed: args.arms.saved.turns.seed(),
     })
-}
-
-impl saved::Settings for Settings {
-    fn take_seed(&mut self, of: &Settings) {
-        self.seed = of.seed;
-    }
-}
-
-fn dry_run(args: &Args, settings: &Settings, jdk: &Jdk, arms: &[Arm]) -> anyhow::Result<u8> {
-    let planned: Vec<Planned<Arm>> = arms.iter().map(|arm| live::planned(jdk, settings, *arm)).collect();
-    let missing =
-        Recipe::DayTrader.directory(args.server.as_deref(), false).err().map(|error| error.to_string());
-    answer::print(
-        args.json,
-        || show::BenchThroughputDocument::dry_run(settings, &planned, missing.as_deref()),
-        |out| show::dry_run(out, settings, &planned, missing.as_deref()),
-    )?;
-    Ok(0)
 }
 
 /// How a failure that no trial can have without ends the command.

@@ -6,16 +6,15 @@ mod own;
 use super::answer;
 use super::jdk::JdkArgs;
 use super::machine;
-use super::rounds::RoundsArgs;
+use super::rounds::{Plan, RoundsArgs};
+use super::saved::Saved;
 use crate::act::programs::Programs;
 use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, Gap, Known};
-use crate::cmd::quiet::Quiet;
+use crate::cmd::quiet::QuietArgs;
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::{self, ArmError};
-use crate::experiment::bench::touch::{
-    self as experiment, Arm, By, Figures, Pages, Planned, Settings, Trial,
-};
+use crate::experiment::bench::touch::{Arm, By, Figures, Pages, Planned, Settings, Trial};
 use crate::os::host_memory::HostMemory;
 use crate::os::process::Process;
 use crate::os::thp;
@@ -93,7 +92,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let programs = programs.map_err(|gap| Failure::usage(gap.to_string()))?;
     let jvm = jdk.as_ref().zip(programs.as_ref()).map(|(jdk, programs)| jvm::Jvm { jdk, programs });
     let zero_fault = args.by.contains(&By::Own).then(|| own::zero_fault(args.bytes)).transpose();
-    let (trials, stopped) = measure(&settings, jvm.as_ref(), &state, args.turns.quiet.begin())?;
+    let (trials, stopped) = measure(&settings, jvm.as_ref(), &state, args.turns.quiet)?;
     drop(programs);
     let report = show::Report { settings, zero_fault, trials, stopped };
     answer::print(args.json, || show::BenchTouchDocument::of(&report), |out| show::text(out, &report))?;
@@ -191,7 +190,7 @@ fn own_steps(pages: Pages, bytes: Bytes) -> Result<Vec<Step>, ArmError> {
 fn dry_run(args: &Args, settings: &Settings, jdk: Option<&super::jdk::Jdk>) -> anyhow::Result<u8> {
     let one = |arm: &Arm| {
         let steps = match (arm.by, jdk) {
-            (By::Jvm, Some(jdk)) => jvm::steps(jdk, arm, settings.bytes),
+            (By::Jvm, Some(jdk)) => jvm::arranged(jdk, arm, settings.bytes).map(|found| found.steps),
             _ => own_steps(arm.pages, settings.bytes),
         };
         let why_not = steps.as_ref().err().map(ArmError::to_string);
@@ -212,28 +211,26 @@ fn measure(
     settings: &Settings,
     jvm: Option<&jvm::Jvm>,
     state: &Path,
-    mut quiet: Quiet,
+    quiet: QuietArgs,
 ) -> anyhow::Result<(Vec<Trial>, bool)> {
-    let mut random = fastrand::Rng::with_seed(settings.seed);
-    let mut trials = Vec::new();
     // Memory that this guest never had is slower to get than what it had before: a first pass is thrown away.
     let _ = own::figures(settings.bytes, Pages::Small, 1);
-    for (round, arm) in experiment::order(settings.rounds, &settings.arms, &mut random) {
-        let made = quiet.trial(|| {
-            let outcome: Known<(Option<String>, Figures)> = match (arm.by, jvm) {
-                (By::Jvm, Some(jvm)) => jvm.figures(&arm, settings.bytes, state),
-                _ => of_own(&arm, settings.bytes, state),
-            };
-            Ok((!signals::pending()).then_some(outcome))
-        })?;
-        let Some((outcome, others)) = made else { return Ok((trials, true)) };
+    let Settings { arms, rounds, seed, .. } = settings;
+    let plan = Plan { name: "touch", arms, rounds: *rounds, seed: *seed, quiet };
+    let mut trials = Vec::new();
+    let stopped = plan.measure(&mut trials, &mut Saved::nowhere(), |round, arm| {
+        let outcome = match (arm.by, jvm) {
+            (By::Jvm, Some(jvm)) => jvm.figures(arm, settings.bytes, state),
+            _ => of_own(arm, settings.bytes, state),
+        };
         let (left_out, figures) = match outcome {
             Ok((left_out, figures)) => (left_out, Some(figures)),
             Err(gap) => (Some(gap.to_string()), None),
         };
-        trials.push(Trial { round, arm, left_out, figures, others });
-    }
-    Ok((trials, false))
+        let trial = Trial { round, arm: arm.clone(), left_out, figures, others: None };
+        Ok((!signals::pending()).then_some(trial))
+    })?;
+    Ok((trials, stopped))
 }
 
 fn of_own(arm: &Arm, bytes: Bytes, state: &Path) -> Known<(Option<String>, Figures)> {

@@ -12,9 +12,11 @@ use crate::act::ask_jdk;
 use crate::act::programs::Programs;
 use crate::act::signals::Blocked;
 use crate::base::Bytes;
-use crate::cmd::quiet::QuietArgs;
-use crate::cmd::{Failure, amount};
-use crate::experiment::bench::trim::{self as experiment, Arm};
+use crate::cmd::quiet::{Quiet, QuietArgs};
+use crate::cmd::{Failure, amount, progress};
+use crate::experiment::bench::trim::{self as experiment, Arm, Round};
+use crate::experiment::order;
+use crate::os::busy::Others;
 use crate::show::bench::trim as show;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -118,29 +120,24 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         Err(error) => return Err(error),
     };
     setup.steps = scarcity.iter().flat_map(|one| one.steps.iter().map(|step| step.what.clone())).collect();
-    let mut error = None;
+    let (mut error, mut held) = (None, None);
     if !args.dry_run {
         let programs = Programs::unpack().map_err(|gap| Failure::target(gap.to_string()))?;
         // A signal ends the experiment between two samples; the host is restored, and what was measured is shown.
-        let _blocked = Blocked::start();
+        let blocked = Blocked::start();
         let arms = setup.arms.clone();
         let experiment = Experiment { args, jdk: &jdk, programs: &programs, arms: &arms, seed };
         error = experiment.run(scarcity.is_some(), &mut setup, &mut results).err();
         results.ended = error.as_ref().map(|error| format!("{error:#}"));
-        say(args, &setup, &results)?;
-    } else {
-        say(args, &setup, &results)?;
+        held = Some((programs, blocked));
     }
-    answer::status(error, 0)
-}
-
-fn say(args: &Args, setup: &show::Setup, results: &show::Results) -> anyhow::Result<()> {
     answer::print(
         args.json,
-        || show::BenchTrimDocument::of(setup, results),
-        |out| show::text(out, setup, results),
+        || show::BenchTrimDocument::of(&setup, &results),
+        |out| show::text(out, &setup, &results),
     )?;
-    Ok(())
+    drop(held);
+    answer::status(error, 0)
 }
 
 /// The ways that this JDK and this host have, and which not.
@@ -184,15 +181,44 @@ impl Experiment<'_> {
     ) -> anyhow::Result<()> {
         let mut quiet = self.args.quiet.begin();
         if self.args.part.contains(&Part::Jit) {
-            jit::measure(self, &mut quiet, results)?;
+            let one = |arm: &Arm| jit::one(self, arm);
+            self.rounds(self.args.rounds, "", &mut quiet, &mut results.jit, &mut results.others, one)?;
         }
         if !with_swap {
             return Ok(());
         }
         setup.memory_bytes = pressure::memory(self)?;
         let scarce = host::Scarcity::plan(self.args, setup.memory_bytes)?.make()?;
-        let measured = pressure::measure(self, &scarce, &mut quiet, results);
+        let one = |arm: &Arm| pressure::one(self, arm, &scarce.group);
+        let (swap, others) = (&mut results.swap, &mut results.others);
+        let measured = self.rounds(self.args.swap_rounds, "swap, ", &mut quiet, swap, others, one);
         results.notes.extend(scarce.undo()?);
         measured
+    }
+
+    /// Each arm once a round, in an order of its own.
+    fn rounds<T>(
+        &self,
+        rounds: u32,
+        part: &str,
+        quiet: &mut Quiet,
+        results: &mut Vec<Round<T>>,
+        all_others: &mut Vec<Others>,
+        one: impl Fn(&Arm) -> anyhow::Result<T>,
+    ) -> anyhow::Result<()> {
+        let arms = self.arms;
+        let bar = progress::bar("bench trim", arms.len() * rounds as usize, "runs");
+        for round in 0..rounds as usize {
+            results.push((0..arms.len()).map(|_| None).collect());
+            for at in order::block(self.seed, round, arms.len()) {
+                bar.set_message(format!("{part}round {}, {}", round + 1, arms[at].name));
+                if let Some((made, others)) = quiet.trial(|| one(&arms[at]).map(Some))? {
+                    results[round][at] = Some(made);
+                    all_others.extend(others);
+                }
+                bar.inc(1);
+            }
+        }
+        Ok(())
     }
 }

@@ -5,9 +5,12 @@
 //! are compared within a round; the rounds are independent of each other and give the interval.
 
 use super::Machine;
+use super::rounds::ALPHA;
+use super::{spread, trials};
 use crate::base::{Bytes, tally};
 use crate::experiment::stats::{self, Estimate};
 use crate::os::busy::Others;
+use crate::pages::subject::size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,13 +49,6 @@ pub struct Settings {
     pub threads: Vec<usize>,
     pub rounds: usize,
     pub seed: u64,
-}
-
-impl Settings {
-    /// Whether trials of these settings are trials of those too: more rounds may follow, nothing else may differ.
-    pub fn goes_on(&self, later: &Settings) -> bool {
-        *self == Settings { rounds: self.rounds, seed: self.seed, ..later.clone() }
-    }
 }
 
 /// Which mechanisms a JDK has.
@@ -99,40 +95,36 @@ pub struct Arm {
     pub mechanism: Mechanism,
 }
 
-/// Arms that one preparation of the host serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    pub round: usize,
-    /// Index into the JDKs.
-    pub jdk: usize,
-    pub heap_bytes: Bytes,
-    pub pages: usize,
-    pub mechanisms: Vec<Mechanism>,
-}
-
-/// Each round has every arm once. Within a round the sizes of heap take turns as given, and JDKs and page sizes are shuffled.
-/// `had`: the mechanisms of each JDK.
-pub fn order(
-    rounds: usize,
-    heaps: &[Bytes],
-    pages: usize,
-    had: &[Vec<Mechanism>],
-    random: &mut fastrand::Rng,
-) -> Vec<Group> {
-    let mut groups = Vec::new();
-    for round in 0..rounds {
-        for heap_bytes in heaps {
-            let mut these: Vec<(usize, usize)> =
-                (0..had.len()).flat_map(|jdk| (0..pages).map(move |pages| (jdk, pages))).collect();
-            random.shuffle(&mut these);
-            for (jdk, pages) in these {
-                let mut mechanisms = had[jdk].clone();
-                random.shuffle(&mut mechanisms);
-                groups.push(Group { round, jdk, heap_bytes: *heap_bytes, pages, mechanisms });
+impl Settings {
+    /// All of them: of each JDK the mechanisms that it has, on all pages, with all sizes of heap.
+    pub fn arms(&self, support: &[Support]) -> Vec<Arm> {
+        let mut arms = Vec::new();
+        for support in support {
+            for mechanism in support.had() {
+                for pages in &self.pages {
+                    arms.extend(self.of_heaps(&support.jdk, pages, mechanism));
+                }
             }
         }
+        arms
     }
-    groups
+
+    pub fn of_heaps(&self, jdk: &str, pages: &str, mechanism: Mechanism) -> Vec<Arm> {
+        self.heaps.iter().map(|heap| Arm::new(jdk, *heap, pages, mechanism)).collect()
+    }
+}
+
+impl Arm {
+    pub fn new(jdk: &str, heap_bytes: Bytes, pages: &str, mechanism: Mechanism) -> Arm {
+        Arm { jdk: jdk.to_string(), heap_bytes, pages: pages.to_string(), mechanism }
+    }
+}
+
+impl trials::Arm for Arm {
+    fn name(&self) -> String {
+        let Arm { jdk, heap_bytes, pages, mechanism } = self;
+        format!("JDK {jdk}, {}, {pages}, {}", size(*heap_bytes), mechanism.name())
+    }
 }
 
 /// What one trial gave.
@@ -146,6 +138,18 @@ pub struct Trial {
     /// What others on the machine took during all trials of the JVM; `None`: not known.
     #[serde(default)]
     pub others: Option<Others>,
+}
+
+impl trials::Turn for Trial {
+    type Arm = Arm;
+
+    fn is_of(&self, round: usize, arm: &Arm) -> bool {
+        self.round == round && self.arm == *arm
+    }
+
+    fn set_others(&mut self, others: Option<Others>) {
+        self.others = others;
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -209,12 +213,13 @@ pub fn children(answer: &str, threads: usize) -> Option<Children> {
     let mut numbers =
         |name: &str| -> Option<Vec<f64>> { after(name)?.split(',').map(|word| word.parse().ok()).collect() };
     let (started, ended) = (numbers("started")?, numbers("ended")?);
+    let middle = |all: &[f64]| Some(Spread::of(all.iter().copied())?.middle / 1e6);
     Some(Children {
         threads,
         children: started.len(),
         ms_each: wall_ns / 1e6 / started.len() as f64,
-        total_ms: middle(&ended)? / 1e6,
-        start_ms: middle(&started)? / 1e6,
+        total_ms: middle(&ended)?,
+        start_ms: middle(&started)?,
         start_ms_min: started.iter().copied().fold(f64::INFINITY, f64::min) / 1e6,
     })
 }
@@ -241,18 +246,6 @@ pub fn swept_while(answer: &str, children: usize, faults: Option<u64>) -> Option
     })
 }
 
-/// The middle one; of two the mean.
-pub fn middle(numbers: &[f64]) -> Option<f64> {
-    let mut sorted: Vec<f64> = numbers.iter().copied().filter(|number| number.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(sorted[half]),
-        _ => Some((sorted[half - 1] + sorted[half]) / 2.0),
-    }
-}
-
 /// Rounds of one arm: the middle of them, and the least and the most.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Spread {
@@ -263,10 +256,9 @@ pub struct Spread {
 }
 
 impl Spread {
-    pub fn of(numbers: &[f64]) -> Option<Spread> {
-        let least = numbers.iter().copied().min_by(f64::total_cmp)?;
-        let most = numbers.iter().copied().max_by(f64::total_cmp)?;
-        Some(Spread { middle: middle(numbers)?, from: least, to: most, rounds: numbers.len() })
+    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Spread> {
+        let spread::Spread { median, min, max, count } = spread::Spread::of(numbers.into_iter().map(Some))?;
+        Some(Spread { middle: median, from: min, to: max, rounds: count })
     }
 }
 
@@ -278,9 +270,6 @@ pub struct Ratio {
     pub high: f64,
     pub rounds: usize,
 }
-
-/// The alpha of every interval that is shown.
-pub const ALPHA: f64 = 0.05;
 
 impl Ratio {
     fn of(logs: &[f64]) -> Option<Ratio> {
@@ -313,8 +302,7 @@ impl Results {
     }
 
     pub fn spread(&self, arm: &Arm, figure: &dyn Fn(&Figures) -> Option<f64>) -> Option<Spread> {
-        let numbers: Vec<f64> = self.figures(arm, figure).into_iter().map(|(_, number)| number).collect();
-        Spread::of(&numbers)
+        Spread::of(self.figures(arm, figure).into_iter().map(|(_, number)| number))
     }
 
     /// How many times `of` is `by`, round by round.

@@ -28,30 +28,6 @@ fn each(figures: &Figures) -> Option<f64> {
 }
 
 #[test]
-fn every_round_has_every_arm_once_and_the_seed_decides_the_order() {
-    let had = [vec![Mechanism::Fork, Mechanism::Vfork], Mechanism::ALL.to_vec()];
-    let heaps = [128 << 20, 256 << 20];
-    let order_of = |seed| order(3, &heaps, 3, &had, &mut fastrand::Rng::with_seed(seed));
-    let groups = order_of(7);
-    assert_eq!(groups.len(), 3 * 2 * 2 * 3);
-    for round in 0..3 {
-        let mut arms: Vec<_> = groups
-            .iter()
-            .filter(|group| group.round == round)
-            .flat_map(|group| {
-                group.mechanisms.iter().map(|one| (group.heap_bytes, group.jdk, group.pages, *one))
-            })
-            .collect();
-        let all = arms.len();
-        arms.sort();
-        arms.dedup();
-        assert_eq!((all, arms.len()), (2 * 3 * (2 + 3), 2 * 3 * (2 + 3)));
-    }
-    assert_eq!(order_of(7), groups);
-    assert_ne!(order_of(8), groups);
-}
-
-#[test]
 fn answers_of_the_program() {
     let found = children(
         "forked 40000000 started 1000000,3000000,2000000,9000000 ended 4000000,5000000,6000000,7000000",

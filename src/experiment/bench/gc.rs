@@ -27,11 +27,9 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// What would be done for an arm.
-#[derive(Clone, Debug, PartialEq, JsonSchema, serde::Serialize)]
-pub struct Planned {
-    #[serde(flatten)]
-    pub planned: trials::Planned<Arm>,
+/// What the JVM of an arm says of its collector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, serde::Serialize)]
+pub struct Collector {
     pub threads: ThreadCounts,
 }
 

@@ -4,6 +4,7 @@
 
 use super::Machine;
 use super::fork::Spread;
+use super::trials;
 use crate::base::Bytes;
 use crate::os::busy::Others;
 use crate::os::machine::base_page;
@@ -18,6 +19,15 @@ pub enum By {
     Own,
     /// The heap of a JVM, when it starts.
     Jvm,
+}
+
+impl By {
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Own => "own memory",
+            By::Jvm => "heap of a JVM",
+        }
+    }
 }
 
 /// Pages that memory is touched on.
@@ -69,6 +79,12 @@ pub struct Arm {
     pub threads: usize,
 }
 
+impl trials::Arm for Arm {
+    fn name(&self) -> String {
+        format!("{}, {}, threads {}", self.by.name(), self.pages.name(), self.threads)
+    }
+}
+
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Settings {
@@ -92,6 +108,18 @@ pub struct Trial {
     pub figures: Option<Figures>,
     /// What others on the machine took while it ran; `None`: not known.
     pub others: Option<Others>,
+}
+
+impl trials::Turn for Trial {
+    type Arm = Arm;
+
+    fn is_of(&self, round: usize, arm: &Arm) -> bool {
+        self.round == round && self.arm == *arm
+    }
+
+    fn set_others(&mut self, others: Option<Others>) {
+        self.others = others;
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -160,22 +188,10 @@ impl Figures {
     }
 }
 
-/// Every round has every arm once, in an order by chance.
-pub fn order(rounds: usize, arms: &[Arm], random: &mut fastrand::Rng) -> Vec<(usize, Arm)> {
-    let mut all = Vec::new();
-    for round in 0..rounds {
-        let mut these = arms.to_vec();
-        random.shuffle(&mut these);
-        all.extend(these.into_iter().map(|arm| (round, arm)));
-    }
-    all
-}
-
 /// What the rounds of an arm say.
 pub fn spread(trials: &[Trial], arm: &Arm, figure: &dyn Fn(&Figures) -> Option<f64>) -> Option<Spread> {
     let counted = trials.iter().filter(|trial| trial.arm == *arm && trial.left_out.is_none());
-    let numbers: Vec<f64> = counted.filter_map(|trial| figure(trial.figures.as_ref()?)).collect();
-    Spread::of(&numbers)
+    Spread::of(counted.filter_map(|trial| figure(trial.figures.as_ref()?)))
 }
 
 /// A fault that maps the zero page, which is neither taken nor zeroed: what a fault alone costs.
@@ -213,18 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_whole_and_what_does_not_count_is_left_out() {
+    fn what_does_not_count_is_left_out() {
         let arms: Vec<Arm> = [Pages::Small, Pages::Transparent(64 << 10), Pages::HugeTlb(2 << 20)]
             .map(|pages| Arm { by: By::Own, pages, threads: 1 })
             .to_vec();
         let names: Vec<String> = arms.iter().map(|arm| arm.pages.name()).collect();
         assert_eq!(names, ["4k", "thp-64k", "hugetlb-2m"]);
-        let order = order(4, &arms, &mut fastrand::Rng::with_seed(3));
-        assert_eq!(order.len(), 12);
-        for arm in &arms {
-            let rounds: Vec<usize> = order.iter().filter(|(_, one)| one == arm).map(|(at, _)| *at).collect();
-            assert_eq!(rounds, [0, 1, 2, 3]);
-        }
         let trial = |round, ns, left_out: Option<&str>| Trial {
             round,
             arm: arms[0].clone(),

@@ -14,6 +14,25 @@ pub trait Arm: PartialEq + Clone {
     fn name(&self) -> String;
 }
 
+/// A trial as the loop over all rounds needs it.
+pub trait Turn {
+    type Arm: Arm;
+    fn is_of(&self, round: usize, arm: &Self::Arm) -> bool;
+    fn set_others(&mut self, others: Option<Others>);
+}
+
+impl<A: Arm, F> Turn for Trial<A, F> {
+    type Arm = A;
+
+    fn is_of(&self, round: usize, arm: &A) -> bool {
+        self.round == round && self.arm == *arm
+    }
+
+    fn set_others(&mut self, others: Option<Others>) {
+        self.others = others;
+    }
+}
+
 /// One run of an arm, with its figures.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Trial<A, F> {
@@ -66,26 +85,37 @@ impl<A, F> Trial<A, F> {
     }
 }
 
+/// What an arm runs, and what changes on the host for it. `M`: what is known of it before it runs.
+pub struct Arranged<M> {
+    pub options: Vec<String>,
+    pub more: M,
+    pub steps: Vec<Step>,
+}
+
 /// What would be done for an arm.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
-pub struct Planned<A> {
+pub struct Planned<A, M> {
     pub arm: A,
     pub options: Vec<String>,
     /// On the host.
     pub steps: Vec<String>,
     pub why_not: Option<String>,
+    #[serde(flatten)]
+    pub more: M,
 }
 
-impl<A> Planned<A> {
-    pub fn impossible(arm: A, why: String) -> Planned<A> {
-        Planned { arm, options: Vec::new(), steps: Vec::new(), why_not: Some(why) }
-    }
-
-    /// `arranged`: the options of its JVM, and what changes on the host.
-    pub fn of(arm: A, arranged: Result<(Vec<String>, Vec<Step>), ArmError>) -> Planned<A> {
-        let why_not = arranged.as_ref().err().map(ArmError::to_string);
-        let (options, steps) = arranged.unwrap_or_default();
-        Planned { arm, options, steps: steps.into_iter().map(|step| step.what).collect(), why_not }
+impl<A, M: Default> Planned<A, M> {
+    pub fn of(arm: A, arranged: Result<Arranged<M>, ArmError>) -> Planned<A, M> {
+        match arranged {
+            Ok(Arranged { options, more, steps }) => {
+                let steps = steps.into_iter().map(|step| step.what).collect();
+                Planned { arm, options, steps, why_not: None, more }
+            }
+            Err(error) => {
+                let why_not = Some(error.to_string());
+                Planned { arm, options: Vec::new(), steps: Vec::new(), why_not, more: M::default() }
+            }
+        }
     }
 }
 

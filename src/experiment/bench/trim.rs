@@ -2,6 +2,7 @@
 //! 2010 published of its own way, madvise on each block that the JIT compilers free.
 
 use super::account_row::{self, AccountRow};
+use super::rounds::ALPHA;
 use super::spread::Spread;
 use crate::base::{Bytes, Known, or_null};
 use crate::experiment::stats::{self, Estimate};
@@ -18,9 +19,6 @@ pub struct Published {
 }
 
 pub const PUBLISHED: Published = Published { cost_x86_percent: 1.0, cost_power_percent: 1.8 };
-
-/// The alpha of every interval here.
-pub const ALPHA: f64 = 0.05;
 
 /// A way to give memory back, or none.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -193,13 +191,6 @@ impl Pressed {
     }
 }
 
-/// The order in which the arms of the next round run.
-pub fn order(arms: usize, random: &mut fastrand::Rng) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..arms).collect();
-    random.shuffle(&mut order);
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,16 +228,5 @@ mod tests {
         let (fewer, missing) = arms(false, every, Err("no right".to_string()));
         assert_eq!((fewer.len(), missing.len()), (4, 2));
         assert!(missing[1].contains("no right"));
-    }
-
-    #[test]
-    fn every_round_has_every_arm_in_an_order_of_its_own() {
-        let mut random = fastrand::Rng::with_seed(3);
-        let orders: Vec<Vec<usize>> = (0..20).map(|_| order(4, &mut random)).collect();
-        assert!(orders.iter().any(|one| *one != orders[0]));
-        for mut one in orders {
-            one.sort_unstable();
-            assert_eq!(one, [0, 1, 2, 3]);
-        }
     }
 }

@@ -3,7 +3,7 @@
 mod html;
 
 use super::cells::lines;
-use super::fork::machine;
+use super::rounds::machine;
 use crate::base::Bytes;
 use crate::experiment::bench::account_series::{
     self as experiment, LATE_SHARE, Mirror, PUBLISHED, Program, Published, Row, Run, Settings, WARM_UP_SHARE,

@@ -14,6 +14,11 @@ pub fn lines(out: &mut dyn Write, text: &str) -> io::Result<()> {
     paragraph(out, "", "", text)
 }
 
+/// What does not fit into a line goes on below, set in.
+pub fn hanging(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    paragraph(out, "", "  ", text)
+}
+
 /// The middle in MiB, "-" where it is not known.
 pub fn mib(spread: Option<Spread>) -> String {
     spread.map_or("-".to_string(), |spread| format!("{:.1}", spread.median / MIB))

@@ -2,12 +2,12 @@
 
 mod json;
 
-use crate::base::{Bytes, Gap, Why};
-use crate::experiment::bench::Machine;
+use super::figures::hanging;
+use super::rounds::{left_out, machine};
+use crate::base::Bytes;
 use crate::experiment::bench::fork::{
     Arm, Children, Figures, Mechanism, PUBLISHED, Planned, Ratio, Results, Settings, Spread, Support,
 };
-use crate::map::model::GapRow;
 use crate::show::others;
 use crate::show::table::Table;
 use crate::show::units::{counted, human, paragraph, prose};
@@ -31,29 +31,8 @@ pub struct Report {
 impl Report {
     /// Whether every arm that there is has a figure.
     pub fn is_complete(&self) -> bool {
-        !self.stopped && self.arms().iter().all(|arm| self.results.spread(arm, &|_| Some(1.0)).is_some())
-    }
-
-    fn arms(&self) -> Vec<Arm> {
-        let mut arms = Vec::new();
-        for support in &self.support {
-            for mechanism in support.had() {
-                for pages in &self.settings.pages {
-                    arms.extend(self.of_heaps(&support.jdk, pages, mechanism));
-                }
-            }
-        }
-        arms
-    }
-
-    fn of_heaps(&self, jdk: &str, pages: &str, mechanism: Mechanism) -> Vec<Arm> {
-        let arm = |heap_bytes: &Bytes| Arm {
-            jdk: jdk.to_string(),
-            heap_bytes: *heap_bytes,
-            pages: pages.to_string(),
-            mechanism,
-        };
-        self.settings.heaps.iter().map(arm).collect()
+        let has_figures = |arm: &Arm| self.results.spread(arm, &|_| Some(1.0)).is_some();
+        !self.stopped && self.settings.arms(&self.support).iter().all(has_figures)
     }
 
     /// The pages that are compared: small ones by the largest that were measured.
@@ -105,23 +84,8 @@ fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
         "what it costs a JVM to start a process: /bin/false, {} children a figure, {}, seed {}",
         settings.children, settings.rounds, settings.seed
     );
-    lines(out, &title)?;
-    lines(out, &machine(&settings.machine))
-}
-
-pub fn machine(machine: &Machine) -> String {
-    let kind = match machine.is_virtual {
-        Some(true) => ", virtual",
-        Some(false) => ", bare metal",
-        None => "",
-    };
-    let Machine { processor, processors, memory_bytes, kernel, .. } = machine;
-    format!("{processor}, {processors} processors, {}, Linux {kernel}{kind}", human(*memory_bytes))
-}
-
-/// What does not fit into a line goes on below, set in.
-pub fn lines(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    paragraph(out, "", "  ", text)
+    hanging(out, &title)?;
+    hanging(out, &machine(&settings.machine))
 }
 
 fn support(out: &mut dyn Write, support: &[Support]) -> io::Result<()> {
@@ -208,12 +172,7 @@ fn by_heap(
     let titles = std::iter::once("heap".to_string()).chain(pages.iter().map(|pages| format!(">{pages}")));
     let mut table = Table::new(titles.chain(ratio_title)).without_room(&[pages.len() + 1, pages.len()]);
     for heap in &report.settings.heaps {
-        let arm = |pages: &str| Arm {
-            jdk: jdk.to_string(),
-            heap_bytes: *heap,
-            pages: pages.to_string(),
-            mechanism,
-        };
+        let arm = |pages: &str| Arm::new(jdk, *heap, pages, mechanism);
         let of = |pages: &String| spread(report.results.spread(&arm(pages), &total(threads)));
         let found = compared
             .map(|(small, large)| ratio(report.results.ratio(&arm(small), &arm(large), &total(threads))));
@@ -221,7 +180,7 @@ fn by_heap(
     }
     if report.settings.heaps.len() > 1 {
         let slope = |pages: &String| {
-            let arms = report.of_heaps(jdk, pages, mechanism);
+            let arms = report.settings.of_heaps(jdk, pages, mechanism);
             let slope = report.results.ms_per_gib(&arms, &total(threads));
             slope.map_or("-".to_string(), |ms| format!("{ms:+.2} ms"))
         };
@@ -249,12 +208,7 @@ fn afterwards(out: &mut dyn Write, report: &Report, jdk: &str) -> io::Result<()>
     ]);
     for heap in &report.settings.heaps {
         for pages in &report.settings.pages {
-            let arm = Arm {
-                jdk: jdk.to_string(),
-                heap_bytes: *heap,
-                pages: pages.clone(),
-                mechanism: Mechanism::Fork,
-            };
+            let arm = Arm::new(jdk, *heap, pages, Mechanism::Fork);
             let of = |figure: &dyn Fn(&Figures) -> Option<f64>| {
                 report.results.spread(&arm, figure).map(|spread| spread.middle)
             };
@@ -277,7 +231,7 @@ fn afterwards(out: &mut dyn Write, report: &Report, jdk: &str) -> io::Result<()>
         }
     }
     table.write(out)?;
-    lines(
+    hanging(
         out,
         "page tables: the parent's, of which fork copies those of private memory; before and after the children; while: \
          another thread writes all the time",
@@ -303,12 +257,7 @@ fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     ];
     let mut table = Table::new(titles);
     for (mib, large_s, normal_s) in PUBLISHED {
-        let arm = |pages: &str| Arm {
-            jdk: jdk.jdk.clone(),
-            heap_bytes: mib << 20,
-            pages: pages.to_string(),
-            mechanism: Mechanism::Fork,
-        };
+        let arm = |pages: &str| Arm::new(&jdk.jdk, mib << 20, pages, Mechanism::Fork);
         let of = |pages: &str| {
             let found = report.results.spread(&arm(pages), &total(threads));
             found.map_or("-".to_string(), |found| format!("{} ms", ms(found.middle)))
@@ -326,34 +275,11 @@ fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     table.write(out)
 }
 
-/// Why trials do not count, and whether there are fewer than there were to be.
-pub fn left_out(out: &mut dyn Write, reasons: Vec<(String, usize)>, stopped: bool) -> io::Result<()> {
-    if !reasons.is_empty() {
-        writeln!(out, "\ntrials that do not count")?;
-    }
-    for (why, count) in reasons {
-        let words = format!("{count} of {why}");
-        paragraph(out, "  ", "  ", &words)?;
-    }
-    if stopped {
-        prose(out, "\nended by a signal before its time; the host is as it was")?;
-    }
-    Ok(())
-}
-
-/// The same in documents.
-pub fn gaps_of(reasons: Vec<(String, usize)>) -> Vec<GapRow> {
-    let gap = |(why, count): (String, usize)| {
-        GapRow::from(&Gap::new(why, Why::NotMeasured).hint(format!("trials that do not count: {count}")))
-    };
-    reasons.into_iter().map(gap).collect()
-}
-
 pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) -> io::Result<()> {
     head(out, settings)?;
     let names: Vec<&str> = settings.mechanisms.iter().map(|one| one.name()).collect();
     let trials = planned.len() * names.len() * settings.rounds;
-    lines(out, &format!("at most {}, a JVM each, by {}", counted(trials, "trial"), names.join(", ")))?;
+    hanging(out, &format!("at most {}, a JVM each, by {}", counted(trials, "trial"), names.join(", ")))?;
     for one in planned {
         let Planned { jdk, pages, heap_bytes, steps, why_not } = one;
         let what = match (why_not, steps.as_slice()) {
@@ -361,7 +287,7 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) ->
             (None, []) => "the host stays as it is".to_string(),
             (None, steps) => format!("for as long as its trials take: {}", steps.join("; ")),
         };
-        lines(out, &format!("JDK {jdk}, {}, {pages}: {what}", heap_name(*heap_bytes)))?;
+        hanging(out, &format!("JDK {jdk}, {}, {pages}: {what}", heap_name(*heap_bytes)))?;
     }
     prose(out, "dry run: nothing was started or changed")
 }

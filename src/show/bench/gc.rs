@@ -1,76 +1,97 @@
 //! `marusa bench gc`: the table of the arms, and what pages and threads change.
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
-use super::fork::machine;
-use super::trials;
+use super::rounds::{Experiment, machine};
 use crate::base::{Gap, Why};
 use crate::experiment::bench::gc::{
-    Arm, ArmFigures, Comparison, Planned, Report, Settings, ThreadCounts, Trial, report,
+    Arm, ArmFigures, Collector, Comparison, Figures, Report, Settings, ThreadCounts, Trial, report,
 };
 use crate::experiment::bench::trials::Arm as _;
 use crate::map::model::GapRow;
 use crate::pages::subject::size;
-use crate::show::json::Head;
-use crate::show::others;
 use crate::show::table::Table;
-use crate::show::units::prose;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-const SCHEMA: &str = "marusa/bench-gc/2";
-
+/// Collectors that a JDK does not have, and why.
 #[derive(JsonSchema, Serialize)]
-pub struct Results<'a> {
-    pub settings: &'a Settings,
-    #[serde(skip)]
-    pub arms: &'a [Arm],
-    /// Collectors that a JDK does not have, and why.
-    #[serde(skip)]
-    pub lacking: &'a [String],
-    pub trials: &'a [Trial],
-    /// A signal ended it before its time.
-    pub stopped: bool,
+pub struct Lacking {
+    pub lacking: Vec<String>,
 }
 
-const PUBLISHED: &str = "published (UltraSPARC T1, 32 virtual processors, parallel collector): system CPU above 20 % with \
-    the 32 GC threads that the JVM took, until -XX:ParallelGCThreads limited them";
+/// To ask the JDK, to start, to build the live set, and for two readings of the pages.
+const SECONDS_BESIDE: f64 = 4.0;
 
-pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
-    head(out, results.settings)?;
-    let found = report(results.arms, results.trials);
-    table(out, &found.arms)?;
-    if !found.by_threads.is_empty() {
-        comparisons(out, "against the JVM's own threads", &found.by_threads)?;
-    }
-    if !found.by_pages.is_empty() {
-        comparisons(out, "against 4k pages", &found.by_pages)?;
-    }
-    writeln!(out)?;
-    lines(out, PUBLISHED, 0)?;
-    trials::not_counted(out, results.trials)?;
-    let others = others::line(results.trials.iter().map(|trial| trial.others));
-    others.iter().try_for_each(|line| prose(out, line))?;
-    results.lacking.iter().try_for_each(|why| lines(out, &format!("left out: {why}"), 0))?;
-    match results.stopped {
-        true => prose(out, "ended by a signal: the trials above are all that there are"),
-        false => Ok(()),
-    }
-}
+impl Experiment for Settings {
+    const NAME: &'static str = "gc";
+    const SCHEMA: &'static str = "marusa/bench-gc/2";
+    const TRIALS_SCHEMA: &'static str = "marusa/bench-gc-trials/1";
+    const DOCUMENT: &'static str = "BenchGcDocument";
+    type Arm = Arm;
+    type Figures = Figures;
+    type OfArm = Collector;
+    type Lacking = Lacking;
+    type Report = Report;
+    type Published = &'static str;
+    const PUBLISHED: &'static str = "published (UltraSPARC T1, 32 virtual processors, parallel collector): system CPU above \
+        20 % with the 32 GC threads that the JVM took, until -XX:ParallelGCThreads limited them";
 
-fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
-    let what = format!(
-        "collectors at work: {} alive of a heap of {}, {} threads that allocate, {} s after {} s of warm-up, {} rounds, seed {}",
-        size(settings.live_bytes),
-        size(settings.heap_bytes),
-        settings.workers,
-        settings.seconds,
-        settings.warm_up_seconds,
-        settings.rounds,
-        settings.seed
-    );
-    lines(out, &what, 0)?;
-    lines(out, &format!("JDK {}; {}", settings.jdks.join(", "), machine(&settings.machine)), 0)
+    fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    fn seed(&mut self) -> &mut u64 {
+        &mut self.seed
+    }
+
+    fn report(arms: &[Arm], trials: &[Trial]) -> Report {
+        report(arms, trials)
+    }
+
+    fn is_complete(report: &Report) -> bool {
+        report.arms.iter().all(|arm| arm.counted > 0)
+    }
+
+    fn seconds_each(&self) -> f64 {
+        self.seconds + self.warm_up_seconds + SECONDS_BESIDE
+    }
+
+    fn head(&self, out: &mut dyn Write) -> io::Result<()> {
+        let what = format!(
+            "collectors at work: {} alive of a heap of {}, {} threads that allocate, {} s after {} s of warm-up, {} rounds, \
+             seed {}",
+            size(self.live_bytes),
+            size(self.heap_bytes),
+            self.workers,
+            self.seconds,
+            self.warm_up_seconds,
+            self.rounds,
+            self.seed
+        );
+        lines(out, &what, 0)?;
+        lines(out, &format!("JDK {}; {}", self.jdks.join(", "), machine(&self.machine)), 0)
+    }
+
+    fn tables(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+        table(out, &report.arms)?;
+        if !report.by_threads.is_empty() {
+            comparisons(out, "against the JVM's own threads", &report.by_threads)?;
+        }
+        if !report.by_pages.is_empty() {
+            comparisons(out, "against 4k pages", &report.by_pages)?;
+        }
+        writeln!(out)?;
+        lines(out, Self::PUBLISHED, 0)
+    }
+
+    fn lacking(out: &mut dyn Write, Lacking { lacking }: &Lacking) -> io::Result<()> {
+        lacking.iter().try_for_each(|why| lines(out, &format!("left out: {why}"), 0))
+    }
+
+    fn gaps(Lacking { lacking }: &Lacking) -> Vec<GapRow> {
+        lacking.iter().map(|why| GapRow::from(&Gap::new(why, Why::NotInThisRuntime))).collect()
+    }
 }
 
 /// "23/6 (2/1)": the ones that it has, and by the formula here.
@@ -133,66 +154,3 @@ fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Resu
     }
     table.write(out)
 }
-
-/// `marusa bench gc --json`.
-#[derive(JsonSchema, Serialize)]
-#[serde(untagged)]
-pub enum BenchGcDocument<'a> {
-    Measured {
-        #[serde(flatten)]
-        head: Head,
-        #[serde(flatten)]
-        results: &'a Results<'a>,
-        #[serde(flatten)]
-        report: Report,
-        published: &'static str,
-        gaps: Vec<GapRow>,
-    },
-    DryRun {
-        #[serde(flatten)]
-        head: Head,
-        dry_run: bool,
-        settings: &'a Settings,
-        arms: &'a [Planned],
-        lacking: &'a [String],
-        gaps: [GapRow; 0],
-    },
-}
-
-impl<'a> BenchGcDocument<'a> {
-    pub fn of(results: &'a Results) -> BenchGcDocument<'a> {
-        let lacking = results.lacking.iter().map(|why| GapRow::from(&Gap::new(why, Why::NotInThisRuntime)));
-        BenchGcDocument::Measured {
-            head: Head::now(SCHEMA),
-            results,
-            report: report(results.arms, results.trials),
-            published: PUBLISHED,
-            gaps: trials::gaps(results.trials).into_iter().chain(lacking).collect(),
-        }
-    }
-
-    pub fn dry_run(
-        settings: &'a Settings,
-        arms: &'a [Planned],
-        lacking: &'a [String],
-    ) -> BenchGcDocument<'a> {
-        BenchGcDocument::DryRun { head: Head::now(SCHEMA), dry_run: true, settings, arms, lacking, gaps: [] }
-    }
-}
-
-pub fn dry_run(
-    out: &mut dyn Write,
-    settings: &Settings,
-    planned: &[Planned],
-    lacking: &[String],
-) -> io::Result<()> {
-    head(out, settings)?;
-    let seconds = settings.seconds + settings.warm_up_seconds + SECONDS_BESIDE;
-    trials::length(out, settings.rounds * planned.len(), seconds)?;
-    planned.iter().try_for_each(|one| trials::planned(out, &one.planned))?;
-    lacking.iter().try_for_each(|why| lines(out, &format!("left out: {why}"), 0))?;
-    prose(out, "\ndry run: nothing was started or changed")
-}
-
-/// To ask the JDK, to start, to build the live set, and for two readings of the pages.
-const SECONDS_BESIDE: f64 = 4.0;

@@ -1,33 +1,17 @@
 //! `marusa bench throughput`: the table of the arms, and what large pages and a large heap give next to the figures published in
 //! 2008.
 
-use super::cells::{lines, mean, middle, percent, ratio};
-use super::fork::machine;
-use super::trials;
-use crate::experiment::bench::throughput::{Arm, ArmFigures, Comparison, Report, Settings, Trial, report};
-use crate::experiment::bench::trials::{Arm as _, Planned};
-use crate::map::model::GapRow;
+use super::cells::{lines, mean, middle, number, percent, ratio};
+use super::rounds::{Experiment, Nothing, machine};
+use crate::experiment::bench::throughput::{
+    Arm, ArmFigures, Comparison, Figures, Report, Settings, Trial, report,
+};
+use crate::experiment::bench::trials::Arm as _;
 use crate::pages::subject::size;
-use crate::show::json::Head;
-use crate::show::others;
 use crate::show::table::Table;
-use crate::show::units::prose;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
-
-const SCHEMA: &str = "marusa/bench-throughput/2";
-
-/// Everything that was found.
-#[derive(JsonSchema, Serialize)]
-pub struct Results<'a> {
-    pub settings: &'a Settings,
-    #[serde(skip)]
-    pub arms: &'a [Arm],
-    pub trials: &'a [Trial],
-    /// A signal ended it before its time.
-    pub stopped: bool,
-}
 
 /// The published gain of large pages with 3.5 GB, and of that heap without them.
 #[derive(Clone, Copy, JsonSchema, Serialize)]
@@ -36,61 +20,96 @@ pub struct Published {
     said: &'static str,
 }
 
-const PUBLISHED: [Published; 2] = [
-    Published {
-        what: "2008, 3.5 GB on large pages",
-        said: "throughput more than 3 times in all, 60 to 70 % of it from this; a third of the collections; a third of their time; \
-         each stop much shorter",
-    },
-    Published { what: "2008, 3.5 GB on small pages", said: "nothing gained over smaller heaps" },
-];
-
-pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
-    head(out, results.settings)?;
-    let found = report(results.arms, results.trials);
-    table(out, &found.arms)?;
-    if !found.by_pages.is_empty() {
-        comparisons(out, "against 4k pages, same heap", &found.by_pages)?;
-    }
-    if !found.by_heap.is_empty() {
-        comparisons(out, "against the smallest heap on 4k", &found.by_heap)?;
-    }
-    if !found.by_pages.is_empty() || !found.by_heap.is_empty() {
-        lines(
-            out,
-            "CPU, collections and stopped time are a request: they do not hang on how much of the processors others left.",
-            0,
-        )?;
-    }
-    writeln!(out)?;
-    for Published { what, said } in PUBLISHED {
-        lines(out, &format!("{what}: {said}"), 0)?;
-    }
-    trials::not_counted(out, results.trials)?;
-    let others = others::line(results.trials.iter().map(|trial| trial.others));
-    others.iter().try_for_each(|line| prose(out, line))?;
-    match found.is_complete {
-        _ if results.stopped => {
-            prose(out, "NOT complete: a signal ended it; the trials above are all that there are")
-        }
-        true => prose(out, "complete: every arm has its figures, on pages that were verified in each trial"),
-        false => prose(out, "NOT complete: an arm above lacks a figure"),
-    }
+/// Why there is no server.
+#[derive(JsonSchema, Serialize)]
+pub struct Lacking {
+    pub missing: Option<String>,
 }
 
-fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
-    let what = format!(
-        "DayTrader on TomEE with Derby, JDK {}, {} collector, {} clients, {} s after {} s of warm-up, {} rounds, seed {}",
-        settings.jdk,
-        settings.gc,
-        settings.clients,
-        settings.seconds,
-        settings.warm_up_seconds,
-        settings.rounds,
-        settings.seed
-    );
-    lines(out, &what, 0)?;
-    lines(out, &machine(&settings.machine), 0)
+/// To start the server, fill its database, look at its pages and end it.
+const SECONDS_BESIDE: f64 = 25.0;
+
+impl Experiment for Settings {
+    const NAME: &'static str = "throughput";
+    const SCHEMA: &'static str = "marusa/bench-throughput/2";
+    const TRIALS_SCHEMA: &'static str = "marusa/bench-throughput-trials/1";
+    const DOCUMENT: &'static str = "BenchThroughputDocument";
+    type Arm = Arm;
+    type Figures = Figures;
+    type OfArm = Nothing;
+    type Lacking = Lacking;
+    type Report = Report;
+    type Published = [Published; 2];
+    const PUBLISHED: [Published; 2] = [
+        Published {
+            what: "2008, 3.5 GB on large pages",
+            said: "throughput more than 3 times in all, 60 to 70 % of it from this; a third of the collections; a third of their \
+             time; each stop much shorter",
+        },
+        Published { what: "2008, 3.5 GB on small pages", said: "nothing gained over smaller heaps" },
+    ];
+
+    fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    fn seed(&mut self) -> &mut u64 {
+        &mut self.seed
+    }
+
+    fn report(arms: &[Arm], trials: &[Trial]) -> Report {
+        report(arms, trials)
+    }
+
+    fn is_complete(report: &Report) -> bool {
+        report.is_complete
+    }
+
+    fn seconds_each(&self) -> f64 {
+        self.seconds + self.warm_up_seconds + SECONDS_BESIDE
+    }
+
+    fn head(&self, out: &mut dyn Write) -> io::Result<()> {
+        let what = format!(
+            "DayTrader on TomEE with Derby, JDK {}, {} collector, {} clients, {} s after {} s of warm-up, {} rounds, seed {}",
+            self.jdk, self.gc, self.clients, self.seconds, self.warm_up_seconds, self.rounds, self.seed
+        );
+        lines(out, &what, 0)?;
+        lines(out, &machine(&self.machine), 0)
+    }
+
+    fn tables(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+        table(out, &report.arms)?;
+        if !report.by_pages.is_empty() {
+            comparisons(out, "against 4k pages, same heap", &report.by_pages)?;
+        }
+        if !report.by_heap.is_empty() {
+            comparisons(out, "against the smallest heap on 4k", &report.by_heap)?;
+        }
+        if !report.by_pages.is_empty() || !report.by_heap.is_empty() {
+            lines(
+                out,
+                "CPU, collections and stopped time are a request: they do not hang on how much of the processors others left.",
+                0,
+            )?;
+        }
+        writeln!(out)?;
+        Self::PUBLISHED.iter().try_for_each(|one| lines(out, &format!("{}: {}", one.what, one.said), 0))
+    }
+
+    fn lacking(out: &mut dyn Write, lacking: &Lacking) -> io::Result<()> {
+        let Some(missing) = &lacking.missing else { return Ok(()) };
+        writeln!(out)?;
+        lines(out, missing, 0)
+    }
+
+    fn ending(report: &Report, stopped: bool) -> Option<&'static str> {
+        Some(match report.is_complete {
+            _ if stopped => "NOT complete: a signal ended it; the trials above are all that there are",
+            true => "complete: every arm has its figures, on pages that were verified in each trial",
+            false => "NOT complete: an arm above lacks a figure",
+        })
+    }
 }
 
 fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
@@ -142,7 +161,7 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
             mean(one.collections_per_1000_requests),
             mean(one.gc_stopped_ms_per_second),
             mean(one.mean_stop_ms),
-            one.longest_stop_ms.map_or("-".to_string(), super::cells::number),
+            one.longest_stop_ms.map_or("-".to_string(), number),
         ]);
     }
     table.write(out)?;
@@ -171,75 +190,3 @@ fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Resu
     }
     table.write(out)
 }
-
-/// `marusa bench throughput --json`.
-#[derive(JsonSchema, Serialize)]
-#[serde(untagged)]
-pub enum BenchThroughputDocument<'a> {
-    Measured {
-        #[serde(flatten)]
-        head: Head,
-        #[serde(flatten)]
-        results: &'a Results<'a>,
-        #[serde(flatten)]
-        report: Report,
-        published: [Published; 2],
-        gaps: Vec<GapRow>,
-    },
-    DryRun {
-        #[serde(flatten)]
-        head: Head,
-        dry_run: bool,
-        settings: &'a Settings,
-        arms: &'a [Planned<Arm>],
-        missing: Option<&'a str>,
-        gaps: [GapRow; 0],
-    },
-}
-
-impl<'a> BenchThroughputDocument<'a> {
-    pub fn of(results: &'a Results) -> BenchThroughputDocument<'a> {
-        BenchThroughputDocument::Measured {
-            head: Head::now(SCHEMA),
-            results,
-            report: report(results.arms, results.trials),
-            published: PUBLISHED,
-            gaps: trials::gaps(results.trials),
-        }
-    }
-
-    pub fn dry_run(
-        settings: &'a Settings,
-        arms: &'a [Planned<Arm>],
-        missing: Option<&'a str>,
-    ) -> BenchThroughputDocument<'a> {
-        BenchThroughputDocument::DryRun {
-            head: Head::now(SCHEMA),
-            dry_run: true,
-            settings,
-            arms,
-            missing,
-            gaps: [],
-        }
-    }
-}
-
-pub fn dry_run(
-    out: &mut dyn Write,
-    settings: &Settings,
-    planned: &[Planned<Arm>],
-    missing: Option<&str>,
-) -> io::Result<()> {
-    head(out, settings)?;
-    let seconds = settings.seconds + settings.warm_up_seconds + SECONDS_BESIDE;
-    trials::length(out, settings.rounds * planned.len(), seconds)?;
-    planned.iter().try_for_each(|one| trials::planned(out, one))?;
-    if let Some(missing) = missing {
-        writeln!(out)?;
-        lines(out, missing, 0)?;
-    }
-    prose(out, "\ndry run: nothing was started or changed")
-}
-
-/// To start the server, fill its database, look at its pages and end it.
-const SECONDS_BESIDE: f64 = 25.0;

@@ -1,9 +1,11 @@
 //! `marusa bench touch`: what the first touch costs by page size, and the page tables that it leaves.
 
-use super::fork::{gaps_of, left_out, lines, machine};
+use super::figures::hanging;
+use super::rounds::{gaps_of, left_out, machine};
 use crate::base::{Bytes, Known, tally};
 use crate::experiment::bench::fork::Spread;
 use crate::experiment::bench::touch::{Arm, By, Figures, Planned, Settings, Trial, ZeroFault, spread};
+use crate::experiment::bench::trials::Arm as _;
 use crate::map::model::GapRow;
 use crate::show::json::Head;
 use crate::show::others;
@@ -42,15 +44,8 @@ impl Report {
     fn left_out(&self) -> Vec<(String, usize)> {
         tally(self.trials.iter().filter_map(|trial| {
             let Trial { arm, left_out, .. } = trial;
-            Some(format!("{}, {}: {}", who(arm.by), arm.pages.name(), left_out.as_ref()?))
+            Some(format!("{}, {}: {}", arm.by.name(), arm.pages.name(), left_out.as_ref()?))
         }))
-    }
-}
-
-fn who(by: By) -> &'static str {
-    match by {
-        By::Own => "own memory",
-        By::Jvm => "heap of a JVM",
     }
 }
 
@@ -71,8 +66,8 @@ pub fn text(out: &mut dyn Write, report: &Report) -> io::Result<()> {
 fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
     let Settings { bytes, rounds, seed, .. } = settings;
     let title = format!("the first touch of {}, {}, seed {seed}", human(*bytes), counted(*rounds, "round"));
-    lines(out, &title)?;
-    lines(out, &machine(&settings.machine))
+    hanging(out, &title)?;
+    hanging(out, &machine(&settings.machine))
 }
 
 fn table(out: &mut dyn Write, report: &Report, by: By, arms: &[&Arm]) -> io::Result<()> {
@@ -127,12 +122,12 @@ fn notes(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         Err(gap) => format!("a fault that maps the zero page: {gap}"),
     };
     writeln!(out)?;
-    lines(
+    hanging(
         out,
         "CPU: of all threads together, and of it zeroing: what writing all bytes once more takes; rest: the faults, taking \
          the pages, page tables",
     )?;
-    lines(out, &note)
+    hanging(out, &note)
 }
 
 pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) -> io::Result<()> {
@@ -143,7 +138,7 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) ->
             (None, []) => "the host stays as it is".to_string(),
             (None, steps) => format!("for as long as it takes: {}", steps.join("; ")),
         };
-        lines(out, &format!("{}, {}, threads {}: {what}", who(arm.by), arm.pages.name(), arm.threads))?;
+        hanging(out, &format!("{}: {what}", arm.name()))?;
     }
     prose(out, "dry run: nothing was touched or changed")
 }

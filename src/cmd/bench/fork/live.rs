@@ -6,19 +6,20 @@ use crate::act::programs::Programs;
 use crate::act::signals;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::bench::jdk::Jdk;
+use crate::cmd::bench::rounds::{JVM, java};
 use crate::experiment::arm_pages::{self, ArmError, PageMode, Pool};
 use crate::experiment::bench::fork::{
-    self as experiment, Arm, Children, Figures, Group, Mechanism, Settings, Support, Sweep, SweepWhile, Trial,
+    self as experiment, Arm, Children, Figures, Mechanism, Planned, Settings, Support, Sweep, SweepWhile,
+    Trial,
 };
 use crate::os::process::Process;
+use crate::pages::Subject;
 use crate::pages::subject::size;
-use crate::pages::{Step, Subject};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const WHAT: &str = "the JVM of the experiment";
 /// How long a JVM may take to be ready, and for each GiB of its heap.
 const READY: Duration = Duration::from_secs(60);
 const READY_PER_GIB: Duration = Duration::from_secs(60);
@@ -36,36 +37,31 @@ pub struct Live<'a> {
     state: PathBuf,
     settings: &'a Settings,
     /// What each JDK says of itself with each heap.
-    subjects: BTreeMap<(usize, Bytes), Subject>,
+    subjects: BTreeMap<(String, Bytes), Subject>,
 }
 
-/// JDK, pages and heap of each arm, whatever the mechanism.
-pub fn arms<'a>(jdks: &'a [Jdk], settings: &Settings) -> Vec<(&'a Jdk, PageMode, Bytes)> {
-    let mut arms = Vec::new();
+/// What would change on the host for each heap, JDK and pages, whatever the mechanism.
+pub fn planned(jdks: &[Jdk], settings: &Settings) -> Vec<Planned> {
+    let mut all = Vec::new();
     for heap in &settings.heaps {
         for jdk in jdks {
-            let modes = settings.pages.iter().filter_map(|pages| pages.parse().ok());
-            arms.extend(modes.map(|mode| (jdk, mode, *heap)));
+            let subject = arm_pages::subject(&jdk.home, &of_heap(*heap)).map_err(|error| error.to_string());
+            all.extend(settings.pages.iter().map(|pages| {
+                let steps = subject.as_ref().map_err(String::clone).and_then(|subject| {
+                    let steps = arm_pages::steps(subject, pages.parse()?, Pool::Auto);
+                    steps.map_err(|error| error.to_string())
+                });
+                Planned {
+                    jdk: jdk.version.clone(),
+                    pages: pages.clone(),
+                    heap_bytes: *heap,
+                    why_not: steps.as_ref().err().cloned(),
+                    steps: steps.unwrap_or_default().into_iter().map(|step| step.what).collect(),
+                }
+            }));
         }
     }
-    arms
-}
-
-/// What would change on the host for an arm; an error in words.
-pub fn planned(jdk: &Jdk, mode: PageMode, heap: Bytes) -> experiment::Planned {
-    let steps = arm_pages::subject(&jdk.home, &of_heap(heap))
-        .and_then(|subject| arm_pages::steps(&subject, mode, Pool::Auto));
-    let (steps, why_not): (Vec<Step>, _) = match steps {
-        Ok(steps) => (steps, None),
-        Err(error) => (Vec::new(), Some(error.to_string())),
-    };
-    experiment::Planned {
-        jdk: jdk.version.clone(),
-        pages: mode.name().to_string(),
-        heap_bytes: heap,
-        steps: steps.into_iter().map(|step| step.what).collect(),
-        why_not,
-    }
+    all
 }
 
 /// What decides how large the JVM's reservations are. AlwaysPreTouch is not among them: it would touch the heap of a JVM that
@@ -115,105 +111,56 @@ impl<'a> Live<'a> {
     }
 
     fn start(&self, jdk: &Jdk, options: &[String], live_bytes: Bytes, limit: Duration) -> Known<Dialogue> {
-        let directory = self.programs.directory();
-        let program = [
-            "-cp".to_string(),
-            directory.display().to_string(),
-            "bench.Fork".to_string(),
-            live_bytes.to_string(),
-        ];
-        let arguments: Vec<String> = options.iter().cloned().chain(program).collect();
-        Dialogue::start(WHAT, &jdk.java(), &arguments, directory, limit).map(|(jvm, _)| jvm)
+        java(jdk, options, self.programs, &["bench.Fork".to_string(), live_bytes.to_string()], limit)
     }
 
-    /// The group without the mechanisms of which there are trials already.
-    pub fn left(&self, group: &Group, trials: &[Trial]) -> Group {
-        let is_there = |mechanism: &Mechanism| {
-            let arm = self.arm(group, *mechanism);
-            trials.iter().any(|trial| trial.round == group.round && trial.arm == arm)
+    /// One that cannot be made is a trial that does not count. `None`: a signal ended it.
+    pub fn trial(&mut self, round: usize, arm: &Arm) -> Option<Trial> {
+        let outcome = match self.prepare(arm) {
+            Ok((options, mode, _prepared)) => self.figures(arm, mode, options).map_err(|gap| gap.to_string()),
+            Err(error) => Err(error.to_string()),
         };
-        let left = group.mechanisms.iter().copied().filter(|mechanism| !is_there(mechanism));
-        Group { mechanisms: left.collect(), ..group.clone() }
+        let (left_out, figures) = match outcome {
+            Ok((left_out, figures)) => (left_out, Some(figures)),
+            Err(why) => (Some(why), None),
+        };
+        let trial = Trial { round, arm: arm.clone(), left_out, figures, others: None };
+        (!signals::pending()).then_some(trial)
     }
 
-    fn arm(&self, group: &Group, mechanism: Mechanism) -> Arm {
-        Arm {
-            jdk: self.jdks[group.jdk].version.clone(),
-            heap_bytes: group.heap_bytes,
-            pages: self.settings.pages[group.pages].clone(),
-            mechanism,
-        }
-    }
-
-    /// The trials of one preparation of the host. One that a signal ended is not among them.
-    pub fn group(&mut self, group: &Group) -> Vec<Trial> {
-        let left_out = |live: &Live, why: &str| {
-            let trial = |mechanism: &Mechanism| Trial {
-                round: group.round,
-                arm: live.arm(group, *mechanism),
-                left_out: Some(why.to_string()),
-                figures: None,
-                others: None,
-            };
-            group.mechanisms.iter().map(trial).collect()
-        };
-        let prepared = self.prepare(group);
-        let (options, mode, _prepared) = match prepared {
-            Ok(prepared) => prepared,
-            Err(_) if signals::pending() => return Vec::new(),
-            Err(error) => return left_out(self, &error.to_string()),
-        };
-        let mut trials = Vec::new();
-        for mechanism in &group.mechanisms {
-            let outcome = self.trial(group, mode, &options, *mechanism);
-            if signals::pending() {
-                break;
-            }
-            let (left_out, figures) = match outcome {
-                Ok((left_out, figures)) => (left_out, Some(figures)),
-                Err(gap) => (Some(gap.to_string()), None),
-            };
-            trials.push(Trial {
-                round: group.round,
-                arm: self.arm(group, *mechanism),
-                left_out,
-                figures,
-                others: None,
-            });
-        }
-        trials
+    fn jdk(&self, arm: &Arm) -> Result<&'a Jdk, ArmError> {
+        let found = self.jdks.iter().find(|jdk| jdk.version == arm.jdk);
+        found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {}", arm.jdk)))
     }
 
     /// The options of the arm's pages, and the host as they need it for as long as the last lives.
-    fn prepare(&mut self, group: &Group) -> Result<(Vec<String>, PageMode, arm_pages::Prepared), ArmError> {
-        let mode: PageMode = self.settings.pages[group.pages].parse().map_err(ArmError::NoPlan)?;
-        let jdk = &self.jdks[group.jdk];
-        let key = (group.jdk, group.heap_bytes);
-        let mut options = of_heap(group.heap_bytes);
-        let subject = match self.subjects.entry(key) {
+    fn prepare(&mut self, arm: &Arm) -> Result<(Vec<String>, PageMode, arm_pages::Prepared), ArmError> {
+        let mode: PageMode = arm.pages.parse().map_err(ArmError::NoPlan)?;
+        let jdk = self.jdk(arm)?;
+        let mut options = of_heap(arm.heap_bytes);
+        let subject = match self.subjects.entry((jdk.version.clone(), arm.heap_bytes)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => unknown.insert(arm_pages::subject(&jdk.home, &options)?),
         };
         options.extend(arm_pages::options(subject, mode)?);
         let steps = arm_pages::steps(subject, mode, Pool::Auto)?;
-        let name = format!("bench-fork-{mode}-{}m", group.heap_bytes >> 20);
+        let name = format!("bench-fork-{mode}-{}m", arm.heap_bytes >> 20);
         Ok((options, mode, arm_pages::prepare(steps, &self.state, &name)?))
     }
 
     /// Why it does not count, and what it gave.
-    fn trial(
+    fn figures(
         &self,
-        group: &Group,
+        arm: &Arm,
         mode: PageMode,
-        options: &[String],
-        mechanism: Mechanism,
+        mut options: Vec<String>,
     ) -> Known<(Option<String>, Figures)> {
-        let heap = group.heap_bytes;
+        let heap = arm.heap_bytes;
         let limit = READY + READY_PER_GIB.mul_f64(heap as f64 / (1_u64 << 30) as f64);
-        let mut options = options.to_vec();
-        options.extend(["-XX:+AlwaysPreTouch".to_string(), launch(mechanism)]);
+        options.extend(["-XX:+AlwaysPreTouch".to_string(), launch(arm.mechanism)]);
+        let jdk = self.jdk(arm).map_err(|error| Gap::new(JVM, Why::Gone).hint(error.to_string()))?;
         // The old generation holds 7/8; a part is left for what is promoted with the arrays.
-        let mut jvm = self.start(&self.jdks[group.jdk], &options, heap / 4 * 3, limit)?;
+        let mut jvm = self.start(jdk, &options, heap / 4 * 3, limit)?;
         let before = arm_pages::verify(jvm.pid, mode)?;
         let figures = self.measure(&mut jvm)?;
         let after = arm_pages::verify(jvm.pid, mode).ok().and_then(|after| after.share());
@@ -224,7 +171,7 @@ impl<'a> Live<'a> {
 
     fn measure(&self, jvm: &mut Dialogue) -> Known<Figures> {
         let process =
-            Process::open(jvm.pid).map_err(|error| Gap::new(WHAT, Why::Gone).hint(error.to_string()))?;
+            Process::open(jvm.pid).map_err(|error| Gap::new(JVM, Why::Gone).hint(error.to_string()))?;
         let page_table_bytes = process.status().ok().and_then(|status| status.page_table_bytes);
         jvm.ask(&format!("fork {WARM_UP} 1"), ANSWER)?;
         let before = {
@@ -283,5 +230,5 @@ fn sweep(jvm: &mut Dialogue, process: &Process) -> Known<(f64, u64, Option<u64>)
 
 fn strange(answer: &str) -> Gap {
     let start: String = answer.chars().take(100).collect();
-    Gap::new(WHAT, Why::NotMeasured).hint(format!("its answer is not understood: {start}"))
+    Gap::new(JVM, Why::NotMeasured).hint(format!("its answer is not understood: {start}"))
 }

@@ -1,35 +1,30 @@
 //! One trial on the real machine: the host as the arm needs it, the program that keeps the collector busy, its page tables as
 //! witness, its log.
 
-use crate::act::dialogue::Dialogue;
 use crate::act::programs::Programs;
 use crate::act::signals;
 use crate::base::{Gap, Known, Why};
 use crate::cmd::bench::jdk::Jdk;
-use crate::cmd::bench::rounds::on_host;
+use crate::cmd::bench::rounds::{Bench, JVM, java};
 use crate::experiment::arm_pages::{self, ArmError, Pool};
-use crate::experiment::bench::gc::{Arm, Planned, Settings, ThreadCounts, Threads, Trial};
+use crate::experiment::bench::gc::{Arm, Collector, Settings, ThreadCounts, Threads, Trial};
 use crate::experiment::bench::gc_work::GcWork;
-use crate::experiment::bench::trials;
+use crate::experiment::bench::trials::Arranged;
 use crate::jvm::Gc;
 use crate::measure::gc_log;
 use crate::os::host;
 use crate::pages::gc_threads::{by_formula, gc_threads};
 use crate::pages::subject::size;
-use crate::pages::{Step, Subject, collectors};
-use std::path::PathBuf;
+use crate::pages::{Subject, collectors};
 use std::time::Duration;
 
-const WHAT: &str = "the JVM of the experiment";
 const GC_LOG: &str = "gc.log";
 /// How long a JVM may take to have its live set, next to the warm-up, and to answer, next to the measured time.
 const READY: Duration = Duration::from_secs(120);
 
 pub struct Live<'a> {
     pub jdks: &'a [Jdk],
-    pub programs: &'a Programs,
-    pub state: PathBuf,
-    pub settings: &'a Settings,
+    pub settings: Settings,
 }
 
 /// The release has it, and this build of it too.
@@ -45,9 +40,6 @@ pub fn takes_threads(jdk: &Jdk, gc: &str) -> bool {
     gc.is_ok_and(|gc| by_formula(jdk.feature, gc, 32, 1 << 30).parallel.is_some())
 }
 
-/// The options of a JVM, and the threads that its collector has with them.
-type Jvm = (Vec<String>, ThreadCounts);
-
 /// What the program said when it was done.
 struct Done {
     operations: f64,
@@ -57,22 +49,14 @@ struct Done {
     system_seconds: f64,
 }
 
-impl Live<'_> {
-    pub fn planned(&self, arm: &Arm) -> Planned {
-        let mut threads = ThreadCounts::default();
-        let arranged = self.arranged(arm).map(|((options, of_jvm), steps)| {
-            threads = of_jvm;
-            (options, steps)
-        });
-        Planned { planned: trials::Planned::of(arm.clone(), arranged), threads }
+impl Bench for Live<'_> {
+    type Of = Settings;
+
+    fn settings(&mut self) -> &mut Settings {
+        &mut self.settings
     }
 
-    fn jdk(&self, arm: &Arm) -> Result<&Jdk, ArmError> {
-        let found = self.jdks.iter().find(|jdk| jdk.feature == arm.jdk);
-        found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {}", arm.jdk)))
-    }
-
-    fn arranged(&self, arm: &Arm) -> Result<(Jvm, Vec<Step>), ArmError> {
+    fn arranged(&self, arm: &Arm) -> Result<Arranged<Collector>, ArmError> {
         let jdk = self.jdk(arm)?;
         let gc = collectors::named(&arm.gc, jdk.feature).map_err(ArmError::NoPlan)?;
         let mut options = collectors::options(gc, jdk.feature).map_err(ArmError::NoPlan)?;
@@ -88,41 +72,48 @@ impl Live<'_> {
         });
         options.extend(arm_pages::options(&subject, arm.pages)?);
         let steps = arm_pages::steps(&subject, arm.pages, Pool::Auto)?;
-        Ok(((options, threads.unwrap_or_default()), steps))
+        Ok(Arranged { options, more: Collector { threads: threads.unwrap_or_default() }, steps })
     }
 
-    /// One that cannot be made is a trial that does not count.
-    pub fn trial(&self, round: usize, arm: &Arm) -> Trial {
-        let mut trial = Trial::of(round, arm.clone());
-        let run = |trial: &mut Trial, (options, threads): Jvm| {
-            trial.figures.threads = threads;
-            self.run(trial, options)
-        };
-        if let Err(gap) = on_host(&mut trial, "bench gc", &self.state, self.arranged(arm), run) {
+    fn trial(
+        &mut self,
+        programs: &Programs,
+        trial: &mut Trial,
+        arranged: Arranged<Collector>,
+    ) -> anyhow::Result<bool> {
+        trial.figures.threads = arranged.more.threads;
+        if let Err(gap) = self.work(programs, trial, arranged.options) {
             trial.discount(gap.to_string());
             trial.gaps.push(gap);
         }
-        trial
+        // One that a signal cut has no log.
+        Ok(trial.figures.gc.is_some() || !signals::pending())
+    }
+}
+
+impl Live<'_> {
+    fn jdk(&self, arm: &Arm) -> Result<&Jdk, ArmError> {
+        let found = self.jdks.iter().find(|jdk| jdk.feature == arm.jdk);
+        found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {}", arm.jdk)))
     }
 
-    fn run(&self, trial: &mut Trial, mut options: Vec<String>) -> Known<()> {
-        let gone = |error: ArmError| Gap::new(WHAT, Why::Gone).hint(error.to_string());
+    fn work(&self, programs: &Programs, trial: &mut Trial, mut options: Vec<String>) -> Known<()> {
+        let gone = |error: ArmError| Gap::new(JVM, Why::Gone).hint(error.to_string());
         let jdk = self.jdk(&trial.arm).map_err(gone)?;
-        let directory = self.programs.directory();
         // That of the trial before must not be taken for this one's.
-        let log = directory.join(GC_LOG);
+        let log = programs.directory().join(GC_LOG);
         let _ = std::fs::remove_file(&log);
         options.extend(gc_log::options(jdk.feature, GC_LOG));
-        options.extend(["-cp".to_string(), directory.display().to_string(), "bench.LiveSet".to_string()]);
-        let Settings { live_bytes, workers, warm_up_seconds, seconds, .. } = self.settings;
-        options.push(format!("live={}", *live_bytes as f64 / 1048576.0));
-        options.extend([
+        let Settings { live_bytes, workers, warm_up_seconds, seconds, .. } = &self.settings;
+        let program = [
+            "bench.LiveSet".to_string(),
+            format!("live={}", *live_bytes as f64 / 1048576.0),
             format!("threads={workers}"),
             format!("warm={warm_up_seconds}"),
             format!("seconds={seconds}"),
-        ]);
+        ];
         let ready = READY + Duration::from_secs_f64(*warm_up_seconds);
-        let (mut program, _) = Dialogue::start(WHAT, &jdk.java(), &options, directory, ready)?;
+        let mut program = java(jdk, &options, programs, &program, ready)?;
         trial.saw(arm_pages::verify(program.pid, trial.arm.pages));
         if signals::pending() {
             return Err(Gap::new("the trial", Why::NotMeasured).hint("it was interrupted"));
@@ -162,7 +153,7 @@ fn done(said: &str) -> Known<Done> {
     let word = |name: &str| -> Known<f64> {
         let found =
             said.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
-        found.ok_or_else(|| Gap::new(WHAT, Why::NotMeasured).hint(format!("no {name} in its output: {said}")))
+        found.ok_or_else(|| Gap::new(JVM, Why::NotMeasured).hint(format!("no {name} in its output: {said}")))
     };
     let ticks = host::ticks_per_second() as f64;
     Ok(Done {

@@ -7,12 +7,13 @@ use crate::act::programs::Programs;
 use crate::act::signals;
 use crate::act::tracing::Wanted;
 use crate::act::trial::{self, Ended, Start, Turn};
-use crate::base::{Gap, Known, Why};
+use crate::base::Known;
 use crate::cmd::bench::jdk::Jdk;
+use crate::cmd::bench::rounds::Bench;
 use crate::cmd::stalls::trace::Trace;
-use crate::experiment::arm_pages::{self, ArmError};
+use crate::experiment::arm_pages::ArmError;
 use crate::experiment::bench::thp::{Arm, Figures, Memory, Policy, Settings, Stalls, Trial};
-use crate::experiment::bench::trials::{Arm as _, Planned};
+use crate::experiment::bench::trials::Arranged;
 use crate::measure::stalls::host::HostLook;
 use crate::measure::stalls::interval::Interval;
 use crate::os::busy::Busy;
@@ -23,6 +24,7 @@ use crate::os::process::Process;
 use crate::os::thp::{DIRECTORY, Thp};
 use crate::pages::subject::size;
 use crate::pages::{Change, Step};
+use crate::show::bench::rounds::Nothing;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -38,66 +40,51 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub struct Live<'a> {
     pub jdk: &'a Jdk,
-    pub programs: &'a Programs,
-    pub state: PathBuf,
-    pub settings: &'a Settings,
+    pub settings: Settings,
     /// From one trial to the next.
     pub fragments: Option<(Memory, Fragments)>,
 }
 
-impl Live<'_> {
-    pub fn planned(&self, arm: &Arm) -> Planned<Arm> {
-        let arm = arm.clone();
-        match steps(arm.policy) {
-            Ok(steps) => {
-                let steps = steps.into_iter().map(|step| step.what).collect();
-                Planned { arm, options: self.options(), steps, why_not: None }
-            }
-            Err(error) => Planned::impossible(arm, error.to_string()),
-        }
+impl Bench for Live<'_> {
+    type Of = Settings;
+
+    fn settings(&mut self) -> &mut Settings {
+        &mut self.settings
     }
 
-    fn options(&self) -> Vec<String> {
+    fn arranged(&self, arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
         let heap = format!("-Xmx{}", size(self.settings.heap_bytes));
-        [heap, "-XX:+UseG1GC".to_string(), "bench.BuildServer".to_string()]
+        let options = [heap, "-XX:+UseG1GC".to_string(), "bench.BuildServer".to_string()]
             .into_iter()
             .chain(WORK.map(String::from))
-            .collect()
+            .collect();
+        Ok(Arranged { options, more: Nothing {}, steps: steps(arm.policy)? })
     }
 
-    fn job(&self) -> Job {
-        let directory = self.programs.directory().to_path_buf();
+    fn before(&mut self, arm: &Arm) -> Known<()> {
+        self.memory(arm.memory)
+    }
+
+    fn trial(
+        &mut self,
+        programs: &Programs,
+        trial: &mut Trial,
+        arranged: Arranged<Nothing>,
+    ) -> anyhow::Result<bool> {
+        let directory = programs.directory().to_path_buf();
         let first =
             [self.jdk.java().display().to_string(), "-cp".to_string(), directory.display().to_string()];
-        Job {
-            command: first.into_iter().chain(self.options()).collect(),
+        let job = Job {
+            command: first.into_iter().chain(arranged.options).collect(),
             directory,
             steps: self.settings.steps,
-        }
-    }
-
-    /// One that cannot be made is a trial that does not count.
-    pub fn trial(&mut self, round: usize, arm: &Arm) -> Trial {
-        let mut trial = Trial::of(round, arm.clone());
-        let prepared = self.memory(arm.memory).map_err(|gap| gap.to_string()).and_then(|()| {
-            let steps = steps(arm.policy).map_err(|error| error.to_string())?;
-            let name = format!("bench thp {}", arm.name());
-            arm_pages::prepare(steps, &self.state, &name).map_err(|error| error.to_string())
-        });
-        let prepared = match prepared {
-            Ok(prepared) => prepared,
-            Err(why) => {
-                trial.discount(why);
-                return trial;
-            }
         };
-        self.run(&mut trial);
-        if let Err(error) = prepared.undo() {
-            trial.gaps.push(Gap::new("the host as it was", Why::Denied).hint(error.to_string()));
-        }
-        trial
+        self.run(&job, trial);
+        Ok(!signals::pending())
     }
+}
 
+impl Live<'_> {
     /// Made anew where it was lost, or is of another kind.
     fn memory(&mut self, memory: Memory) -> Known<()> {
         let is_there = |(kind, fragments): &mut (Memory, Fragments)| *kind == memory && fragments.are_there();
@@ -113,7 +100,7 @@ impl Live<'_> {
         Ok(())
     }
 
-    fn run(&mut self, trial: &mut Trial) {
+    fn run(&mut self, job: &Job, trial: &mut Trial) {
         let daemons = cpu_time::daemons();
         let wanted = Wanted { no_allocations: true, ..Wanted::default() };
         // It forks, so before there are threads.
@@ -124,7 +111,7 @@ impl Live<'_> {
         figures.free = FreeMemory::now();
         let bystander = Bystander::start();
         let started = Instant::now();
-        let done = Steps::run(&self.job(), trial.arm.builds, || {
+        let done = Steps::run(job, trial.arm.builds, || {
             if let Ok(trace) = &mut trace {
                 // What cannot be read from here on is a gap at the end.
                 let _ = trace.read();

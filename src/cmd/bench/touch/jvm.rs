@@ -4,17 +4,18 @@ use crate::act::dialogue::Dialogue;
 use crate::act::programs::Programs;
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::bench::jdk::Jdk;
-use crate::experiment::arm_pages::{self, ArmError, PageMode, Pool};
+use crate::cmd::bench::rounds::{JVM, java, on_pages};
+use crate::experiment::arm_pages::{self, ArmError, PageMode};
 use crate::experiment::bench::touch::{Arm, Figures, Pages};
+use crate::experiment::bench::trials::Arranged;
 use crate::os::cpu_time::ProcessTime;
 use crate::os::host::ticks_per_second;
 use crate::os::process::Process;
-use crate::pages::Step;
 use crate::pages::subject::size;
+use crate::show::bench::rounds::Nothing;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const WHAT: &str = "the JVM of the experiment";
 const READY: Duration = Duration::from_secs(600);
 
 /// Which JVM touches.
@@ -46,11 +47,10 @@ fn of_heap(bytes: Bytes, threads: usize) -> Vec<String> {
     .to_vec()
 }
 
-/// What would change on the host.
-pub fn steps(jdk: &Jdk, arm: &Arm, bytes: Bytes) -> Result<Vec<Step>, ArmError> {
+/// The options of the JVM that touches, and what would change on the host.
+pub fn arranged(jdk: &Jdk, arm: &Arm, bytes: Bytes) -> Result<Arranged<Nothing>, ArmError> {
     let mode = mode(arm.pages).ok_or_else(|| ArmError::NoPlan("a JVM asks for no such pages".to_string()))?;
-    let subject = arm_pages::subject(&jdk.home, &of_heap(bytes, arm.threads))?;
-    arm_pages::steps(&subject, mode, Pool::Auto)
+    on_pages(&jdk.home, of_heap(bytes, arm.threads), mode)
 }
 
 /// One start.
@@ -66,11 +66,8 @@ impl Jvm<'_> {
     /// Why it does not count, and what it gave.
     pub fn figures(&self, arm: &Arm, bytes: Bytes, state: &Path) -> Known<(Option<String>, Figures)> {
         let failed = |error: ArmError| super::no_pages(&arm.pages.name(), &error);
-        let mode = mode(arm.pages).ok_or_else(|| Gap::new(WHAT, Why::NotInThisRuntime))?;
-        let mut options = of_heap(bytes, arm.threads);
-        let subject = arm_pages::subject(&self.jdk.home, &options).map_err(failed)?;
-        options.extend(arm_pages::options(&subject, mode).map_err(failed)?);
-        let steps = arm_pages::steps(&subject, mode, Pool::Auto).map_err(failed)?;
+        let mode = mode(arm.pages).ok_or_else(|| Gap::new(JVM, Why::NotInThisRuntime))?;
+        let Arranged { options, steps, .. } = arranged(self.jdk, arm, bytes).map_err(failed)?;
         let name = format!("bench-touch-jvm-{mode}");
         let _prepared = arm_pages::prepare(steps, state, &name).map_err(failed)?;
         let without = self.start(&options, "-XX:-AlwaysPreTouch")?;
@@ -101,15 +98,12 @@ impl Jvm<'_> {
     }
 
     fn start(&self, options: &[String], touch: &str) -> Known<Started> {
-        let directory = self.programs.directory();
-        let mut arguments = options.to_vec();
-        arguments.push(touch.to_string());
-        arguments.extend(["-cp".to_string(), directory.display().to_string(), "bench.Touch".to_string()]);
+        let options: Vec<String> = options.iter().cloned().chain([touch.to_string()]).collect();
         let started = Instant::now();
-        let (jvm, _) = Dialogue::start(WHAT, &self.jdk.java(), &arguments, directory, READY)?;
+        let jvm = java(self.jdk, &options, self.programs, &["bench.Touch".to_string()], READY)?;
         let ns = started.elapsed().as_nanos() as f64;
         let process =
-            Process::open(jvm.pid).map_err(|error| Gap::new(WHAT, Why::Gone).hint(error.to_string()))?;
+            Process::open(jvm.pid).map_err(|error| Gap::new(JVM, Why::Gone).hint(error.to_string()))?;
         let page_table_bytes = process.status().ok().and_then(|status| status.page_table_bytes);
         let cpu_ns =
             ProcessTime::read(jvm.pid).map(|time| time.cpu_ticks as f64 * 1e9 / ticks_per_second() as f64);

@@ -5,13 +5,10 @@ use super::Experiment;
 use crate::act::staged::{self, Launch, Staged};
 use crate::act::trim as act;
 use crate::cmd::Failure;
-use crate::cmd::progress;
-use crate::cmd::quiet::Quiet;
-use crate::experiment::bench::trim::{self as experiment, Arm, Compiled};
+use crate::experiment::bench::trim::{Arm, Compiled};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::host::ticks_per_second;
 use crate::os::process::Process;
-use crate::show::bench::trim as show;
 use std::time::Duration;
 
 /// A small heap, and a program that waits for the compilers: its time is theirs.
@@ -21,30 +18,7 @@ const STAGE_LIMIT: Duration = Duration::from_secs(1200);
 /// `marusa trim` ends when its target does.
 const HELPER_LIMIT: Duration = Duration::from_secs(20);
 
-pub fn measure(
-    experiment: &Experiment,
-    quiet: &mut Quiet,
-    results: &mut show::Results,
-) -> anyhow::Result<()> {
-    let arms = experiment.arms;
-    let bar = progress::bar("bench trim", arms.len() * experiment.args.rounds as usize, "runs");
-    let mut random = fastrand::Rng::with_seed(experiment.seed);
-    for round in 1..=experiment.args.rounds {
-        results.jit.push((0..arms.len()).map(|_| None).collect());
-        for arm in experiment::order(arms.len(), &mut random) {
-            bar.set_message(format!("round {round}, {}", arms[arm].name));
-            let made = quiet.trial(|| one(experiment, &arms[arm]).map(Some))?;
-            if let (Some((compiled, others)), Some(round)) = (made, results.jit.last_mut()) {
-                round[arm] = Some(compiled);
-                results.others.extend(others);
-            }
-            bar.inc(1);
-        }
-    }
-    Ok(())
-}
-
-fn one(experiment: &Experiment, arm: &Arm) -> anyhow::Result<Compiled> {
+pub fn one(experiment: &Experiment, arm: &Arm) -> anyhow::Result<Compiled> {
     let mut options: Vec<String> = OPTIONS.map(str::to_string).into();
     options.extend(arm.options.iter().cloned());
     let arguments = [format!("rounds={}", experiment.args.classes)];

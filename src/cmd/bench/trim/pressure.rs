@@ -1,19 +1,15 @@
 //! Two servers in a cgroup with less memory than both would like to have, once for each way of giving memory back.
 
 use super::super::account_of::failed;
-use super::host::Scarce;
 use super::jit::trimmer;
 use super::{Args, Experiment};
 use crate::act::staged::{self, Launch, Staged};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::Failure;
-use crate::cmd::progress;
-use crate::cmd::quiet::Quiet;
-use crate::experiment::bench::trim::{self as experiment, Arm, Pressed};
+use crate::experiment::bench::trim::{Arm, Pressed};
 use crate::os::machine::base_page;
 use crate::os::process::Process;
 use crate::os::vmstat;
-use crate::show::bench::trim as show;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -66,30 +62,6 @@ pub fn swap(args: &Args) -> Bytes {
     SERVERS * (heap(args) + JVM_BYTES + 2 * args.burst)
 }
 
-pub fn measure(
-    experiment: &Experiment,
-    scarce: &Scarce,
-    quiet: &mut Quiet,
-    results: &mut show::Results,
-) -> anyhow::Result<()> {
-    let arms = experiment.arms;
-    let bar = progress::bar("bench trim", arms.len() * experiment.args.swap_rounds as usize, "runs");
-    let mut random = fastrand::Rng::with_seed(experiment.seed);
-    for round in 1..=experiment.args.swap_rounds {
-        results.swap.push((0..arms.len()).map(|_| None).collect());
-        for arm in experiment::order(arms.len(), &mut random) {
-            bar.set_message(format!("swap, round {round}, {}", arms[arm].name));
-            let made = quiet.trial(|| one(experiment, &arms[arm], &scarce.group).map(Some))?;
-            if let (Some((pressed, others)), Some(round)) = (made, results.swap.last_mut()) {
-                round[arm] = Some(pressed);
-                results.others.extend(others);
-            }
-            bar.inc(1);
-        }
-    }
-    Ok(())
-}
-
 /// A server, and what makes it give memory back.
 struct Server {
     program: Staged,
@@ -97,7 +69,7 @@ struct Server {
     _trimmer: Option<Staged>,
 }
 
-fn one(experiment: &Experiment, arm: &Arm, group: &str) -> anyhow::Result<Pressed> {
+pub fn one(experiment: &Experiment, arm: &Arm, group: &str) -> anyhow::Result<Pressed> {
     let mut servers = Vec::new();
     for number in 0..SERVERS {
         servers.push(start(experiment, arm, Some(group), number)?);

@@ -1,11 +1,11 @@
 //! `marusa/bench-fork/2`: every arm with its figures, every ratio with its interval, every trial as it was.
 
-use super::{OF_CHILDREN, Report, gaps_of, of_children, total};
+use super::{OF_CHILDREN, Report, of_children, total};
 use crate::base::Bytes;
-use crate::experiment::bench::fork::{
-    ALPHA, Arm, Figures, Mechanism, PUBLISHED, Planned, Ratio, Settings, Spread,
-};
+use crate::experiment::bench::fork::{Arm, Figures, Mechanism, PUBLISHED, Planned, Ratio, Settings, Spread};
+use crate::experiment::bench::rounds::ALPHA;
 use crate::map::model::GapRow;
+use crate::show::bench::rounds::gaps_of;
 use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -117,7 +117,12 @@ impl<'a> BenchForkDocument<'a> {
             head: Head::now(SCHEMA),
             report,
             complete: report.is_complete(),
-            arms: report.arms().into_iter().map(|arm| ArmRow::of(report, arm)).collect(),
+            arms: report
+                .settings
+                .arms(&report.support)
+                .into_iter()
+                .map(|arm| ArmRow::of(report, arm))
+                .collect(),
             ratios: ratios(report),
             by_gib: by_gib(report),
             published_2008: published.into(),
@@ -153,7 +158,7 @@ impl ArmRow {
 fn ratios(report: &Report) -> Vec<RatioRow<'_>> {
     let Some((small, large)) = report.compared() else { return Vec::new() };
     let mut ratios = Vec::new();
-    for of in report.arms().into_iter().filter(|arm| arm.pages == small) {
+    for of in report.settings.arms(&report.support).into_iter().filter(|arm| arm.pages == small) {
         let by = Arm { pages: large.to_string(), ..of.clone() };
         ratios.extend(report.settings.threads.iter().map(|threads| {
             RatioRow {
@@ -180,7 +185,7 @@ fn by_gib(report: &Report) -> Vec<GibRow<'_>> {
     for support in &report.support {
         for mechanism in support.had() {
             for pages in &report.settings.pages {
-                let arms = report.of_heaps(&support.jdk, pages, mechanism);
+                let arms = report.settings.of_heaps(&support.jdk, pages, mechanism);
                 lines.extend(report.settings.threads.iter().map(|threads| GibRow {
                     jdk: &support.jdk,
                     pages,
