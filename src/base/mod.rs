@@ -17,7 +17,7 @@ mod units;
 
 pub use addr::{Addr, Range, USER_END, joined};
 pub use allowance::Allowance;
-pub use clock::rfc3339;
+pub use clock::{days_since_1970, rfc3339};
 pub use covered::Covered;
 pub use gap::{Gap, Known, Why, or_null};
 pub use units::{bytes_of, counted, human, tally};

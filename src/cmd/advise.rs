@@ -7,15 +7,14 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-use super::{Failure, amount};
+use super::{Failure, amount, answer};
 use crate::advise::{self, Earlier, Wanted};
 use crate::cmd::record::file;
 use crate::os::input_file;
-use crate::os::terminal::{data, stdout};
+use crate::os::terminal::data;
 use crate::record::History;
 use crate::show::advise::{self as show, Advice, AdviceDocument, Format};
-use crate::show::json;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -92,12 +91,7 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<u8> {
         args.budget.map(|bytes| advise::split(&workloads, bytes)).transpose().map_err(Failure::target)?;
     let check = earlier.map(|earlier| advise::check(&earlier, &workloads));
     let advice = Advice { wanted, workloads, budget, check };
-    let mut out = BufWriter::new(stdout().lock());
-    match args.json {
-        true => json::print(&mut out, &AdviceDocument::of(&advice))?,
-        false => show::text(&mut out, &advice)?,
-    }
-    out.flush()?;
+    answer(args.json, || AdviceDocument::of(&advice), |out| show::text(out, &advice))?;
     let is_killed = advice.check.iter().flat_map(|check| &check.workloads).any(|one| one.oom_kills > 0);
     Ok(u8::from(is_killed))
 }

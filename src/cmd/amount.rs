@@ -19,6 +19,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// As `duration`, or none: "0".
+pub fn duration_or_none(text: &str) -> Result<Duration, String> {
+    if matches!(text.trim(), "0" | "0s") { Ok(Duration::ZERO) } else { duration(text) }
+}
+
 /// "64M", "64MiB", "1.5g"; a bare number is bytes. Powers of 1024, as the JVM takes them.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text)?;

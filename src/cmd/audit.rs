@@ -9,7 +9,7 @@ use crate::map;
 use crate::map::audit::{self, Label, Said};
 use crate::os::terminal::stdout;
 use crate::show::{self, audit::AuditDocument, json};
-use crate::snapshot::{self, Want};
+use crate::snapshot::Want;
 use std::io::{BufWriter, Write};
 
 /// The share of the resident bytes that the JVM labels on which we must agree for exit status 0.
@@ -29,8 +29,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<u8> {
     let attached = attach::open(&process).map_err(|error| refused(&error))?;
     let mut gaps = Vec::new();
     let said = ask(&attached, &mut gaps);
-    let mut snapshot =
-        snapshot::take(&process, Want::default()).map_err(|gap| target::unreadable(&process, &gap))?;
+    let mut snapshot = target::take(&process, Want::default())?;
     snapshot.taken.attached = true;
     let map = map::join(&snapshot);
     let mut audit = audit::audit(&map, &said);
@@ -90,7 +89,7 @@ fn labels(attached: &Attached, gaps: &mut Vec<Gap>) -> Option<Vec<Label>> {
     match attached.command("System.map").map(|text| report::system_map::parse(&text)) {
         Ok(Ok(map)) => Some(map.rows.iter().map(Label::from).collect()),
         Ok(Err(error)) => {
-            gaps.push(unreadable("System.map", &error));
+            gaps.push(Gap::new("System.map", Why::NotInThisRuntime).hint(error.to_string()));
             None
         }
         Err(_) => {
@@ -109,18 +108,10 @@ fn answer<T>(
     parse: impl Fn(&str) -> Result<T, ReportError>,
     gaps: &mut Vec<Gap>,
 ) -> Option<T> {
-    let text = match attached.command(line) {
-        Ok(text) => text,
-        Err(error) => {
-            gaps.push(Gap::new(line, Why::NotInThisRuntime).hint(error.to_string()));
-            return None;
-        }
-    };
-    parse(&text).map_err(|error| gaps.push(unreadable(line, &error))).ok()
-}
-
-fn unreadable(line: &str, error: &ReportError) -> Gap {
-    Gap::new(line, Why::NotInThisRuntime).hint(error.to_string())
+    let gap = |error: String| Gap::new(line, Why::NotInThisRuntime).hint(error);
+    let text = attached.command(line).map_err(|error| gap(error.to_string()));
+    let parsed = text.and_then(|text| parse(&text).map_err(|error| gap(error.to_string())));
+    parsed.map_err(|gap| gaps.push(gap)).ok()
 }
 
 pub(super) fn refused(error: &AttachError) -> anyhow::Error {

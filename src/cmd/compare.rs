@@ -10,7 +10,7 @@ mod runner;
 mod store;
 mod translation;
 
-use super::{Failure, amount, check_output};
+use super::{Failure, amount, answer, check_output};
 use crate::act::door::identity;
 use crate::act::signals::{self, Blocked};
 use crate::base::redact;
@@ -27,12 +27,10 @@ use crate::experiment::order;
 use crate::experiment::resume::{self, Head, HostFacts};
 use crate::experiment::trial_record::Trial;
 use crate::os::terminal::stdout;
-use crate::os::{cpus, file_mode, host, output_file, process::Process};
+use crate::os::{cpus, file_mode, host, output_file};
 use crate::show::compare::{self as show, json::CompareDocument};
-use crate::show::json::print;
 use ready::Ready;
 use runner::{Early, Outcome, Rules, Runner};
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use store::Store;
@@ -222,7 +220,7 @@ fn head(args: &CompareArgs, ready: &[Ready], seed: u64) -> anyhow::Result<Head> 
     let identity = identity::here();
     let directory =
         std::env::current_dir().map(|directory| directory.display().to_string()).unwrap_or_default();
-    let own = Process::own().map_err(|error| Failure::target(error.to_string()))?;
+    let own = crate::cmd::target::own()?;
     let value = |name: &str| Some((name.to_string(), std::env::var(name).ok()?));
     Ok(Head {
         schema: resume::SCHEMA.to_string(),
@@ -296,11 +294,7 @@ fn design(args: &CompareArgs, head: &Head, ready: &[Ready], rules: &Rules) -> sh
 }
 
 fn dry_run(args: &CompareArgs, design: &show::Design) -> anyhow::Result<u8> {
-    let mut out = stdout().lock();
-    match args.json {
-        true => print(&mut out, &CompareDocument::dry_run(design))?,
-        false => show::dry_run(&mut out, design)?,
-    }
+    answer(args.json, || CompareDocument::dry_run(design), |out| show::dry_run(out, design))?;
     Ok(0)
 }
 
@@ -315,12 +309,7 @@ fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Sto
         given_up: outcome.given_up,
         saved: is_kept.then(|| store.directory.display().to_string()),
     };
-    let mut out = stdout().lock();
-    match args.json {
-        true => print(&mut out, &CompareDocument::of(&result))?,
-        false => show::result(&mut out, &result)?,
-    }
-    out.flush()?;
+    answer(args.json, || CompareDocument::of(&result), |out| show::result(out, &result))?;
     if let Some(path) = &args.html {
         let page = show::html::page(&result);
         let written = output_file::write(path, file_mode::wanted(), page.as_bytes());

@@ -1,16 +1,14 @@
 //! `marusa container TARGET`: what fills the cgroup of a process, or the host.
 
 use super::deadline::DeadlineArgs;
-use super::{Failure, target};
+use super::{Failure, answer, target};
+use crate::base::Gap;
 use crate::base::limits::{GROUP_SHOWN, GROUP_TOP, TARGET_ALONE};
-use crate::base::{Gap, Why};
 use crate::ledger::{self, Ledger, Want};
 use crate::os::budget;
 use crate::os::group::Group;
-use crate::os::terminal::stdout;
 use crate::show::container::{self, ContainerDocument};
-use crate::show::json::{self, Subject};
-use std::io::{BufWriter, Write};
+use crate::show::json::Subject;
 
 #[derive(clap::Args, Debug)]
 pub struct ContainerArgs {
@@ -48,25 +46,13 @@ fn examine(args: &ContainerArgs) -> anyhow::Result<u8> {
         (None, Some(path)) => of_group(Group::at(path), want),
         (None, None) => ledger::read_host(want),
     };
-    let ledger = ledger.map_err(|gap| unreadable(&gap))?;
+    let ledger = ledger.map_err(|gap| Failure::unread(gap.why, format!("cannot read the cgroup: {gap}")))?;
     let command = process.as_ref().map(ledger::command).unwrap_or_default();
     let subject = process.as_ref().map(|process| Subject { pid: process.pid, command: &command });
-    let mut out = BufWriter::new(stdout().lock());
-    match args.json {
-        true => json::print(&mut out, &ContainerDocument::of(&ledger, subject))?,
-        false => container::text(&mut out, &ledger)?,
-    }
-    out.flush()?;
+    answer(args.json, || ContainerDocument::of(&ledger, subject), |out| container::text(out, &ledger))?;
     Ok(0)
 }
 
 fn of_group(group: Result<Group, Gap>, want: Want) -> Result<Ledger, Gap> {
     ledger::read(&group?, want)
-}
-
-fn unreadable(gap: &Gap) -> anyhow::Error {
-    match gap.why {
-        Why::Denied => Failure::rights(format!("cannot read the cgroup: {gap}")),
-        _ => Failure::target(format!("cannot read the cgroup: {gap}")),
-    }
 }

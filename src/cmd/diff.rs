@@ -4,17 +4,15 @@ pub mod meant;
 pub mod moment;
 pub mod source;
 
-use super::{Failure, amount};
+use super::{Failure, amount, answer};
 use crate::base::Bytes;
 use crate::jvm::hotspot::histogram::HeapWant;
 use crate::map::Area;
 use crate::map::diff::{self, Diff};
 use crate::map::rows::Named;
-use crate::os::terminal::stdout;
+use crate::show::diff as show;
 use crate::show::units::{human, human_signed};
-use crate::show::{diff as show, json};
 use crate::snapshot::{LoaderDetail, Want};
-use std::io::{BufWriter, Write};
 
 #[derive(clap::Args, Debug)]
 pub struct DiffArgs {
@@ -80,13 +78,8 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         )));
     }
     let diff = diff::diff(&before.sums, &now.sums);
-    let mut out = BufWriter::new(stdout().lock());
-    if args.json {
-        json::print(&mut out, &show::json::DiffDocument::of(&before.taken, &now.taken, &diff))?;
-    } else {
-        show::text(&mut out, &before.taken, &now.taken, &diff, args.by)?;
-    }
-    out.flush()?;
+    let document = || show::json::DiffDocument::of(&before.taken, &now.taken, &diff);
+    answer(args.json, document, |out| show::text(out, &before.taken, &now.taken, &diff, args.by))?;
     verdict(&diff, &args.fail_on)
 }
 

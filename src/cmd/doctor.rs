@@ -2,7 +2,7 @@
 
 use super::deadline::DeadlineArgs;
 use super::record::file;
-use super::{Failure, amount, target};
+use super::{Failure, amount, answer, target};
 use crate::act::fork_price;
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TARGET_OF_MANY};
 use crate::base::{Gap, Why};
@@ -80,11 +80,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<u8> {
         return Err(unknown(id));
     }
     if args.list {
-        match args.json {
-            true => print(&mut out, &show::RulesDocument::of(CATALOG))?,
-            false => show::list(&mut out, CATALOG)?,
-        }
-        out.flush()?;
+        answer(args.json, || show::RulesDocument::of(CATALOG), |out| show::list(out, CATALOG))?;
         return Ok(0);
     }
     examine(args, &mut out)
@@ -179,7 +175,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
         None => Who::All,
         Some(target) => Who::One(target_of(target)?),
     };
-    let me = Process::open(std::process::id() as i32).map_err(|error| Failure::target(error.to_string()))?;
+    let me = target::own()?;
     let mut gathered = gather::gather(who, args.watch, &me, args.holders);
     // Measured only on request: it takes some 20 ms.
     if rules::is_forking(&gathered.facts) {
@@ -190,7 +186,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
 
 /// What is found of one JVM and its host, for a page.
 pub(super) fn of_one(process: Process, watch: Duration) -> Vec<Finding> {
-    let Ok(me) = Process::open(std::process::id() as i32) else { return Vec::new() };
+    let Ok(me) = Process::own() else { return Vec::new() };
     let gathered = gather::gather(Who::One(process), watch, &me, false);
     doctor::examine(&gathered.facts, &[])
 }
@@ -219,21 +215,16 @@ fn status(args: &DoctorArgs, gathered: &Gathered, findings: &[Finding]) -> anyho
     let unread: Vec<&Gap> = gathered.patients.iter().filter_map(|patient| patient.unread.as_ref()).collect();
     let all_unread = gathered.facts.jvms.is_empty() && !unread.is_empty();
     if let Some(gap) = gathered.unlisted.as_ref() {
-        return Err(failed("the JVMs of this host cannot be listed", gap));
+        return Err(Failure::unread(gap.why, format!("the JVMs of this host cannot be listed: {gap}")));
     }
     if all_unread && unread.iter().any(|gap| gap.why == Why::Denied) {
         return Err(Failure::rights("no JVM could be read: only the host was examined"));
     }
     if let (true, Some(_), Some(gap)) = (all_unread, &args.target, unread.first()) {
-        return Err(failed("the JVM could not be read", gap));
+        return Err(Failure::unread(gap.why, format!("the JVM could not be read: {gap}")));
     }
     let is_bad = |finding: &Finding| args.fail_on.is_some_and(|level| finding.level >= level);
     Ok(if findings.iter().any(is_bad) { 1 } else { 0 })
-}
-
-fn failed(what: &str, gap: &Gap) -> anyhow::Error {
-    let message = format!("{what}: {gap}");
-    if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
 }
 
 fn unknown(id: &str) -> anyhow::Error {

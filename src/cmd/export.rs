@@ -117,7 +117,7 @@ fn lines(
 }
 
 fn written(path: &Path, write: impl FnOnce(&mut OutputFile) -> io::Result<()>) -> anyhow::Result<()> {
-    let failed = |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+    let failed = |error: io::Error| Failure::unwritable(path, error);
     let mut file = OutputFile::create(path, file_mode::wanted()).map_err(failed)?;
     write(&mut file).map_err(failed)?;
     let bytes = file.finish().map_err(failed)?;

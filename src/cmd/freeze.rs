@@ -53,8 +53,7 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
         bar.finish_and_clear();
         target::unreadable(&process, &gap)
     })?;
-    let unwritable =
-        |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", args.output.display()));
+    let unwritable = |error: std::io::Error| Failure::unwritable(&args.output, error);
     let mut out = BufWriter::new(OutputFile::create(&args.output, file_mode::wanted()).map_err(unwritable)?);
     bar.set_style(style("writing  [{wide_bar:.}] {binary_bytes} of {binary_total_bytes}"));
     let mut progress = |done, all| {

@@ -1,15 +1,13 @@
 //! `marusa heap TARGET`: the objects of the Java heap by class, without asking the JVM.
 
 use super::deadline::DeadlineArgs;
-use super::{Failure, target};
+use super::{Failure, answer, target};
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE};
 use crate::jvm::hotspot::histogram::HeapWant;
 use crate::map::heap::HeapObjects;
 use crate::os::budget;
-use crate::os::terminal::stdout;
-use crate::show::{heap, json};
+use crate::show::heap;
 use crate::snapshot::{self, Snapshot, Source, Want};
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]
@@ -52,12 +50,7 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<u8> {
 fn objects(args: &HeapArgs) -> anyhow::Result<u8> {
     let snapshot = read(args)?;
     let objects = HeapObjects::of(&snapshot, args.top.map(|top| top as usize));
-    let mut out = BufWriter::new(stdout().lock());
-    match args.json {
-        true => json::print(&mut out, &objects)?,
-        false => heap::text(&mut out, &objects, args.by.is_some())?,
-    }
-    out.flush()?;
+    answer(args.json, || &objects, |out| heap::text(out, &objects, args.by.is_some()))?;
     Ok(0)
 }
 

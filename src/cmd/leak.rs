@@ -1,14 +1,12 @@
 //! `marusa leak FILE`: what grows without bound in a recording, what levels off, and what cannot be judged yet.
 
-use super::Failure;
 use super::diff::{meant, moment};
 use super::record::file;
+use super::{Failure, answer};
 use crate::measure::growth::Verdict;
-use crate::os::terminal::stdout;
 use crate::record::since::Since;
 use crate::record::{History, leaks};
-use crate::show::{json, leaks as show};
-use std::io::{BufWriter, Write};
+use crate::show::leaks as show;
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]
@@ -57,12 +55,7 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
     for history in histories {
         judged.push(judge(args, history)?);
     }
-    let mut out = BufWriter::new(stdout().lock());
-    match args.json {
-        true => json::print(&mut out, &show::LeakDocument::of(&judged))?,
-        false => show::text(&mut out, &judged)?,
-    }
-    out.flush()?;
+    answer(args.json, || show::LeakDocument::of(&judged), |out| show::text(out, &judged))?;
     let leaks = judged.iter().flat_map(|(_, rows, _)| rows).any(is_leak);
     Ok(u8::from((args.fail_if_grows || args.fail_on.is_some()) && leaks))
 }

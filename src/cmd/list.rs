@@ -1,14 +1,13 @@
 //! `marusa list`: the JVMs of this host.
 
-use super::Failure;
 use super::deadline::DeadlineArgs;
-use crate::base::Why;
+use super::{Failure, answer};
 use crate::base::limits::TARGET_LISTED;
 use crate::os::budget;
 use crate::os::terminal::{stderr, stdout};
-use crate::show::{json, list};
+use crate::show::list;
 use crate::snapshot::discover::{self, Listing};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 #[derive(clap::Args, Debug)]
 pub struct ListArgs {
@@ -28,16 +27,9 @@ pub struct ListArgs {
 pub fn run(args: &ListArgs) -> anyhow::Result<u8> {
     args.deadline.set(TARGET_LISTED);
     let Listing { jvms, hidden, given_up } =
-        discover::list(budget::limits()).map_err(|gap| match gap.why {
-            Why::Denied => Failure::rights(gap.to_string()),
-            _ => Failure::target(gap.to_string()),
-        })?;
-    let mut out = BufWriter::new(stdout().lock());
-    match args.json {
-        true => json::print(&mut out, &list::ListDocument::of(&jvms, &given_up, &hidden))?,
-        false => list::text(&mut out, &jvms, !stdout().is_terminal(), args.each)?,
-    }
-    out.flush()?;
+        discover::list(budget::limits()).map_err(|gap| Failure::unread(gap.why, gap.to_string()))?;
+    let text = |out: &mut dyn Write| list::text(out, &jvms, !stdout().is_terminal(), args.each);
+    answer(args.json, || list::ListDocument::of(&jvms, &given_up, &hidden), text)?;
     for (pid, gap) in &given_up {
         crate::say!("marusa: pid {pid} was not read whole: {gap}");
     }

@@ -23,7 +23,7 @@ pub fn run(args: &ManArgs) -> anyhow::Result<u8> {
     root.build();
     match &args.output {
         Some(directory) => {
-            std::fs::create_dir_all(directory).map_err(|error| unwritten(directory, &error))?;
+            std::fs::create_dir_all(directory).map_err(|error| Failure::unwritable(directory, error))?;
             all(&root, &[], directory)?;
         }
         None => {
@@ -60,7 +60,8 @@ const MODE: u32 = 0o644;
 /// Pages of the commands that have pages of their own too.
 fn all(command: &Command, words: &[String], directory: &Path) -> anyhow::Result<()> {
     let path = directory.join(format!("{}.1", name_of(words)));
-    output_file::write(&path, MODE, &page(command, words)?).map_err(|error| unwritten(&path, &error))?;
+    output_file::write(&path, MODE, &page(command, words)?)
+        .map_err(|error| Failure::unwritable(&path, error))?;
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
         all(sub, &[words, &[sub.get_name().to_string()]].concat(), directory)?;
     }
@@ -101,10 +102,6 @@ fn section(title: &str, text: &str) -> String {
         |line: &str| format!("\\&{}\n", line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq"));
     let lines: String = text.lines().map(line).collect();
     format!(".SH \"{title}\"\n.nf\n{lines}.fi\n")
-}
-
-fn unwritten(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    Failure::usage(format!("cannot write {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub fn report(
     let findings = why::findings(snapshot, map);
     if let (Err(gap), false) = (&snapshot.os.pages, args.require.is_empty()) {
         let message = format!("the pages cannot be read, so nothing can be required of them: {gap}");
-        return Err(if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) });
+        return Err(Failure::unread(gap.why, message));
     }
     let check = |requirement: &Requirement| {
         require::check(requirement, snapshot, map, &findings).ok_or_else(|| {

@@ -38,13 +38,33 @@ pub mod trim;
 mod web;
 pub mod why;
 
+use crate::base::Why;
 use crate::os::output_file;
+use crate::os::terminal::stdout;
+use crate::show::json;
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// Fails where a file that was asked for cannot be written, before work that takes long. "-" is standard output.
 fn check_output(path: &Path) -> anyhow::Result<()> {
     let checked = if path == Path::new("-") { Ok(()) } else { output_file::check(path) };
-    checked.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
+    checked.map_err(|error| Failure::unwritable(path, error))
+}
+
+/// Writes the answer of a command to standard output, as JSON or as text.
+fn answer<D: Serialize>(
+    is_json: bool,
+    document: impl FnOnce() -> D,
+    text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::new(stdout().lock());
+    match is_json {
+        true => json::print(&mut out, &document())?,
+        false => text(&mut out)?,
+    }
+    out.flush()
 }
 
 /// Why a command ends without an answer, with its exit status: 2 usage, 3 the target cannot be read or is gone, 4 rights
@@ -65,5 +85,12 @@ impl Failure {
     }
     pub fn rights(message: impl Into<String>) -> anyhow::Error {
         Failure { status: 4, message: message.into() }.into()
+    }
+    /// The target cannot be read, for want of a right or for another reason.
+    pub fn unread(why: Why, message: impl Into<String>) -> anyhow::Error {
+        if why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
+    }
+    pub fn unwritable(path: &Path, error: impl Display) -> anyhow::Error {
+        Failure::usage(format!("cannot write {}: {error}", path.display()))
     }
 }

@@ -70,7 +70,7 @@ pub fn write(path: &Path, page: &Page) -> anyhow::Result<()> {
         html::page(&mut out, page)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
     };
-    let failed = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+    let failed = |error: std::io::Error| Failure::unwritable(path, error);
     let bytes = written().map_err(failed)?;
     crate::say!("marusa: {} written, {}: open it in a browser", path.display(), crate::base::human(bytes));
     Ok(())

@@ -17,12 +17,8 @@ const NAMED_MAX: usize = 3;
 #[group(skip)]
 pub struct QuietArgs {
     /// Longest total wait for other programs to become idle; trials that they disturb are repeated. 0s measures at once
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = waited)]
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = super::amount::duration_or_none)]
     quiet_wait: Duration,
-}
-
-fn waited(text: &str) -> Result<Duration, String> {
-    if matches!(text.trim(), "0" | "0s") { Ok(Duration::ZERO) } else { super::amount::duration(text) }
 }
 
 pub struct Quiet {

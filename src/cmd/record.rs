@@ -97,8 +97,7 @@ pub(super) fn keep(text: &str) -> Result<Keep, String> {
 
 pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     let target = args.target.as_deref().map(target::open).transpose()?;
-    let me = Process::open(std::process::id() as i32)
-        .map_err(|error| Failure::target(format!("/proc cannot be read: {error}")))?;
+    let me = Process::own().map_err(|error| Failure::target(format!("/proc cannot be read: {error}")))?;
     let watched = target.as_ref().unwrap_or(&me);
     let waiting = Waiting::on(watched)
         .map_err(|error| Failure::target(format!("pid {} cannot be waited for: {error}", watched.pid)))?;
@@ -125,9 +124,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     let ended = watch.run(&waiting, Status::new(args.length));
     let recorded = watch.recorded();
     match args.json {
-        true => {
-            json::print(&mut stdout(), &show::RecordedDocument::from(&recorded))?;
-        }
+        true => json::print(&mut stdout(), &show::RecordedDocument::from(&recorded))?,
         false => show::text(&mut stderr(), &recorded)?,
     }
     // Whoever sent a signal does not want to wait.

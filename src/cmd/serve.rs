@@ -52,7 +52,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = amount::bytes)]
     memory: u64,
     /// Leave out JVMs that are younger: javac and other short runs would each leave a set of series
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = age)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = amount::duration_or_none)]
     min_age: Duration,
     /// JVMs that are watched at once
     #[arg(long, value_name = "COUNT", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=5000))]
@@ -83,11 +83,6 @@ pub struct ServeArgs {
     otlp_every: Option<Duration>,
 }
 
-/// A time; 0 is one, too.
-fn age(text: &str) -> Result<Duration, String> {
-    if ["0", "0s"].contains(&text) { Ok(Duration::ZERO) } else { amount::duration(text) }
-}
-
 /// "127.0.0.1:9466", "[::1]:9466", or an address alone.
 fn address(text: &str) -> Result<SocketAddr, String> {
     const PORT: u16 = 9466;
@@ -99,8 +94,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
     let push = push::Settings::of(args.otlp.as_deref(), &|name| std::env::var(name).ok())?;
-    let me = Process::open(std::process::id() as i32)
-        .map_err(|error| Failure::target(format!("cannot read /proc: {error}")))?;
+    let me = Process::own().map_err(|error| Failure::target(format!("cannot read /proc: {error}")))?;
     let waiting =
         Waiting::on(&me).map_err(|error| Failure::target(format!("cannot wait for signals: {error}")))?;
     let guard = Guard::new(args.web_config.as_deref()).map_err(Failure::usage)?;

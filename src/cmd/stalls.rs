@@ -108,8 +108,8 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
     let words = [&args.target, &args.interval, &args.count].map(|word| word.as_deref());
     let asked = asked(words).map_err(super::Failure::usage)?;
     let target = asked.target.as_deref().map(target::open).transpose()?;
-    let me = Process::open(std::process::id() as i32)
-        .map_err(|error| super::Failure::target(format!("/proc cannot be read: {error}")))?;
+    let me =
+        Process::own().map_err(|error| super::Failure::target(format!("/proc cannot be read: {error}")))?;
     // Before anything is watched: to look at the runtime takes memory, and is not a stall of the target's.
     let kinds = target.as_ref().map(kinds).unwrap_or_default();
     let watched = target.as_ref().unwrap_or(&me);

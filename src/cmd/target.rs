@@ -67,6 +67,16 @@ pub fn open_any(target: &str) -> anyhow::Result<Process> {
     })
 }
 
+/// A snapshot of an opened process.
+pub fn take(process: &Process, want: Want) -> anyhow::Result<Snapshot> {
+    snapshot::take(process, want).map_err(|gap| unreadable(process, &gap))
+}
+
+/// This process, through which the host is read.
+pub fn own() -> anyhow::Result<Process> {
+    Process::own().map_err(|error| Failure::target(error.to_string()))
+}
+
 pub fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> {
     if loaded::any_vm(mappings).is_some() {
         return Ok(());

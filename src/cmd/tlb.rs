@@ -116,7 +116,7 @@ fn uncounted(
 ) -> anyhow::Result<u8> {
     let message = format!("misses of the TLB cannot be counted: {gap}");
     let Some(mapped) = mapped.as_ref().ok().filter(|_| gap.why != Why::Gone) else {
-        return Err(if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) });
+        return Err(Failure::unread(gap.why, message));
     };
     let command = redact::command(&process.arguments().unwrap_or_default());
     let kernel = host::kernel_release();

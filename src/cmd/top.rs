@@ -45,10 +45,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
     if args.every < EVERY_MIN {
         return Err(Failure::usage("--every: at least 100ms"));
     }
-    let pid = match &args.target {
-        Some(target) => Some(target::open(target)?.pid),
-        None => None,
-    };
+    let pid = args.target.as_deref().map(target::open).transpose()?.map(|process| process.pid);
     if args.json {
         return json(args, pid);
     }
@@ -65,12 +62,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
     // A signal to end is answered between two turns: else it would leave the terminal as we have made it.
     let blocked = Blocked::start();
     end_on_signal();
-    let (news, heard) = channel();
-    let (wishes, wished) = channel();
-    let looking = Looking { pid, every: args.every };
-    std::thread::Builder::new()
-        .spawn(move || looking.run(&news, &wished))
-        .map_err(|error| Failure::target(format!("cannot start the sampling thread: {error}")))?;
+    let (heard, wishes) = start(Looking { pid, every: args.every })?;
     let style = Style { has_colour: terminal::has_colours(true) };
     let model = Model::new(pid.map_or(View::All, View::One));
     // Also puts the terminal back when we panic.
@@ -80,6 +72,16 @@ pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
     ratatui::restore();
     drop(blocked);
     outcome
+}
+
+/// Starts the thread that samples.
+fn start(looking: Looking) -> anyhow::Result<(Receiver<News>, Sender<Wish>)> {
+    let (news, heard) = channel();
+    let (wishes, wished) = channel();
+    std::thread::Builder::new()
+        .spawn(move || looking.run(&news, &wished))
+        .map_err(|error| Failure::target(format!("cannot start the sampling thread: {error}")))?;
+    Ok((heard, wishes))
 }
 
 /// Where the terminal goes away, reading keys never returns: crossterm 0.29 reads the end of it again and again
@@ -165,12 +167,7 @@ fn key(pressed: KeyEvent) -> Option<Key> {
 }
 
 fn json(args: &TopArgs, pid: Option<i32>) -> anyhow::Result<u8> {
-    let (news, heard) = channel();
-    let (_wishes, wished) = channel();
-    let looking = Looking { pid, every: args.every };
-    std::thread::Builder::new()
-        .spawn(move || looking.run(&news, &wished))
-        .map_err(|error| Failure::target(format!("cannot start the sampling thread: {error}")))?;
+    let (heard, _wishes) = start(Looking { pid, every: args.every })?;
     let mut rounds = 0;
     for one in heard {
         match one {

@@ -15,7 +15,7 @@ use crate::os::terminal::stdout;
 use crate::show::json::{print, print_line};
 use crate::show::trim::{self as show, Price};
 use crate::show::units::{human, prose};
-use crate::snapshot::{self, Snapshot, Want};
+use crate::snapshot::{Snapshot, Want};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -60,8 +60,7 @@ struct Before {
 
 impl Before {
     fn look(process: &Process) -> anyhow::Result<Before> {
-        let snapshot =
-            snapshot::take(process, Want::default()).map_err(|gap| target::unreadable(process, &gap))?;
+        let snapshot = target::take(process, Want::default())?;
         let memory = Live::open(process, &snapshot.os);
         let prediction = trim::predict(&snapshot).map(|one| match &memory {
             Ok(memory) => trim::without_answer_buffer(one, &snapshot, memory),

@@ -3,7 +3,7 @@
 
 use super::deadline::DeadlineArgs;
 use super::record::file;
-use super::{Failure, amount, progress, target};
+use super::{Failure, amount, answer, progress, target};
 use crate::base::limits::TARGET_ALONE;
 use crate::base::printable::escaped;
 use crate::base::{Bytes, Gap, Known, Why, human};
@@ -15,13 +15,11 @@ use crate::map::Area;
 use crate::map::heap::HeapObjects;
 use crate::os::group::Group;
 use crate::os::process::Process;
-use crate::os::terminal::stdout;
 use crate::os::{budget, group_memory};
-use crate::show::{json, why as show};
+use crate::show::why as show;
 use crate::snapshot::{self, LoaderDetail, Snapshot, Want};
 use crate::why::{self, Answer, Details, Look, Seen};
 use indicatif::ProgressBar;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -54,10 +52,7 @@ pub struct WhyArgs {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    if matches!(text, "0" | "0s") {
-        return Ok(Duration::ZERO);
-    }
-    let time = amount::duration(text)?;
+    let time = amount::duration_or_none(text)?;
     if time > TIME_MAX {
         Err("it must be a day at most; `marusa record` watches longer".to_string())
     } else {
@@ -93,12 +88,7 @@ pub fn run(args: &WhyArgs) -> anyhow::Result<u8> {
         ended: watch.ended.as_ref(),
         findings_gaps: &facts.jvms[0].gaps,
     };
-    let mut out = BufWriter::new(stdout().lock());
-    match args.json {
-        true => json::print(&mut out, &show::WhyDocument::of(&shown))?,
-        false => show::text(&mut out, &shown)?,
-    }
-    out.flush()?;
+    answer(args.json, || show::WhyDocument::of(&shown), |out| show::text(out, &shown))?;
     let is_bad = |level: doctor::Level| args.fail_on.is_some_and(|least| level >= least);
     Ok(u8::from(answers.iter().any(|answer| is_bad(answer.level))))
 }

@@ -5,7 +5,7 @@ use super::layout::{Layout, is_heap_size};
 use super::main_arena;
 use crate::alloc::types::{Arena, ArenaHeap};
 use crate::base::limits::ARENA_HEAPS_MAX;
-use crate::base::{Addr, Gap, Known, Range, Why};
+use crate::base::{Addr, Gap, Known, Range, Why, joined};
 use crate::os::Target;
 
 /// Every arena, the main one first.
@@ -26,16 +26,16 @@ pub fn read(
             Err(gap) => gaps.push(gap),
         }
     }
-    let taken = crate::base::joined(
-        owned
-            .iter()
-            .copied()
-            .chain(arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved))),
-    );
-    let main = main_arena::read(target, layout, sbrk_base, &taken)?;
+    let main = main_arena::read(target, layout, sbrk_base, &taken(owned, &arenas))?;
     check(&main, gaps);
     arenas.insert(0, main);
     Ok(arenas)
+}
+
+/// What is owned, and the heaps of arenas.
+pub fn taken(owned: &[Range], arenas: &[Arena]) -> Vec<Range> {
+    let heaps = arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved));
+    joined(owned.iter().copied().chain(heaps))
 }
 
 /// The sum of the heaps is malloc's own figure, or the arena grew or shrank under the reading.

@@ -50,13 +50,7 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
         Ok(totals) => (Ok(totals.mmapped_count), Ok(totals.mmapped_bytes)),
         Err(gap) => (Err(gap.clone()), Err(gap.clone())),
     };
-    let taken = crate::base::joined(
-        owned
-            .iter()
-            .copied()
-            .chain(arenas.iter().flat_map(|arena| arena.heaps.iter().map(|heap| heap.reserved))),
-    );
-    let mmapped = mmapped::read(target, &taken, totals.ok(), &mut gaps);
+    let mmapped = mmapped::read(target, &arena::taken(owned, &arenas), totals.ok(), &mut gaps);
     let walked = walk::read(target, &layout, &arenas, &mmapped, witness);
     for region in &walked.regions {
         let arena = &mut arenas[region.plan.arena];

@@ -168,10 +168,14 @@ impl Jvms {
         times.extend(series.values.iter().map(|(seconds, _)| (ms(*seconds), id.clone())));
     }
 
-    fn of(&mut self, name: &Name, at: i64) -> Option<&mut Samples> {
-        // Exactly then: a JVM is scraped with all of its figures.
-        let id = self.names.get(name)?.get(&at)?;
-        self.samples.get_mut(id)
+    /// Adds the figures of a series to the JVM that had its labels exactly then: one is scraped with all of its figures.
+    fn each(&mut self, series: &Series, scale: f64, mut add: impl FnMut(&mut Samples, i64, u64)) {
+        let Some(ids) = self.names.get(&name(series)) else { return };
+        for (at, value) in figures(series, scale) {
+            if let Some(samples) = ids.get(&at).and_then(|id| self.samples.get_mut(id)) {
+                add(samples, at, value);
+            }
+        }
     }
 
     fn areas(&mut self, series: &Series) {
@@ -179,31 +183,18 @@ impl Jvms {
         let Some(area) = Area::ALL.iter().find(|known| Some(known.name()) == area.map(String::as_str)) else {
             return;
         };
-        let name = name(series);
-        for (at, value) in figures(series, 1.0) {
-            if let Some(samples) = self.of(&name, at) {
-                samples.has_account(at, 0);
-                samples.add(at, Key::of(&Subject::Area(*area), Measure::Resident), value);
-            }
-        }
+        self.each(series, 1.0, |samples, at, value| {
+            samples.has_account(at, 0);
+            samples.add(at, Key::of(&Subject::Area(*area), Measure::Resident), value);
+        });
     }
 
     fn measure(&mut self, series: &Series, measure: Measure, scale: f64) {
-        let name = name(series);
-        for (at, value) in figures(series, scale) {
-            if let Some(samples) = self.of(&name, at) {
-                samples.add(at, Key::process(measure), value);
-            }
-        }
+        self.each(series, scale, |samples, at, value| samples.add(at, Key::process(measure), value));
     }
 
     fn heap_max(&mut self, series: &Series) {
-        let name = name(series);
-        for (at, value) in figures(series, 1.0) {
-            if let Some(samples) = self.of(&name, at) {
-                samples.facts.max_heap_bytes = Some(value);
-            }
-        }
+        self.each(series, 1.0, |samples, _, value| samples.facts.max_heap_bytes = Some(value));
     }
 }
 

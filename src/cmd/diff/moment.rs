@@ -1,7 +1,7 @@
 //! Which moment of a recording is meant: "start", "end", "+10m" (since the start), "-5m" (before the end),
 //! "2026-11-21T14:00:00Z", and "14:00" or "14:00:30" of the recording's day, UTC.
 
-use crate::base::Bytes;
+use crate::base::{Bytes, days_since_1970};
 use crate::cmd::amount;
 use crate::map::Area;
 use crate::record::{History, Key, Measure, Subject};
@@ -46,17 +46,7 @@ fn wall(text: &str) -> Option<i64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let mut fields = date.splitn(3, '-').map(|field| field.parse::<i64>().ok());
     let (year, month, day) = (fields.next()??, fields.next()??, fields.next()??);
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Day number of a civil date: Howard Hinnant, "chrono-compatible low-level date algorithms".
-    let (year, month_of) = (if month <= 2 { year - 1 } else { year }, (month + 9) % 12);
-    let era = year / 400;
-    let year_of_era = year - era * 400;
-    let day_of_year = (153 * month_of + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    let days = era * 146_097 + day_of_era - 719_468;
-    Some(days * DAY_MS + of_day(time)?)
+    Some(days_since_1970(year, month, day)? * DAY_MS + of_day(time)?)
 }
 
 fn of_day(text: &str) -> Option<i64> {

@@ -12,7 +12,7 @@ use crate::map::{self, Account, model};
 use crate::os::input_file;
 use crate::record::{History, Measure, Recording, figures};
 use crate::show::diff::Taken;
-use crate::snapshot::{self, Snapshot, Want, discover};
+use crate::snapshot::{Snapshot, Want, discover};
 use std::path::Path;
 
 /// What is compared, and what it is called.
@@ -108,7 +108,7 @@ fn of_file(path: &str, when: Option<When>, want: Want) -> anyhow::Result<Part<'_
 
 fn of_target(target: &str, want: Want) -> anyhow::Result<Part<'_>> {
     let process = cmd::target::open(target)?;
-    let snapshot = snapshot::take(&process, want).map_err(|gap| cmd::target::unreadable(&process, &gap))?;
+    let snapshot = cmd::target::take(&process, want)?;
     let who = discover::one(process.pid)
         .map(|jvm| Who { main: jvm.main.ok(), container: jvm.container_name.or(jvm.process.container) });
     Ok(Part::Whole(Box::new(of_snapshot(&snapshot, "now")), who.unwrap_or_default()))

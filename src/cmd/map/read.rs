@@ -4,7 +4,7 @@ use super::{By, MapArgs};
 use crate::cmd::map_pages::{self, Read};
 use crate::cmd::target;
 use crate::os::budget;
-use crate::snapshot::{self, LoaderDetail, Snapshot, Want};
+use crate::snapshot::{LoaderDetail, Snapshot, Want};
 
 fn want(args: &MapArgs) -> Want {
     let is_mapping = args.by == Some(By::Mapping);
@@ -29,8 +29,7 @@ pub fn read(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
     }
     let process = target::open_any(args.target.as_deref().unwrap_or_default())?;
     let attached = if args.pages.ask { Some(map_pages::attach(&process)?) } else { None };
-    let mut snapshot =
-        snapshot::take(&process, want(args)).map_err(|gap| target::unreadable(&process, &gap))?;
+    let mut snapshot = target::take(&process, want(args))?;
     let mut read = Read::default();
     if want(args).page_sizes {
         map_pages::read(&process, &mut snapshot);

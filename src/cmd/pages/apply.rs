@@ -7,11 +7,10 @@ use crate::act::door::{self, Linux, Outcome, Request, Store, jvm_option, setting
 use crate::act::signals::Blocked;
 use crate::base::limits::{DOOR_PLAN_BYTES_MAX, DOOR_STEPS_MAX};
 use crate::base::printable::escaped;
-use crate::cmd::Failure;
-use crate::os::terminal::{stderr, stdout};
+use crate::cmd::{Failure, answer};
+use crate::os::terminal::stderr;
 use crate::pages::code;
 use crate::pages::types::{Plan, SCHEMA, Step};
-use crate::show::json::print;
 use crate::show::pages::apply::{self as show, ApplyDocument};
 use std::io::{IsTerminal, Read, Write, stdin};
 use std::path::{Path, PathBuf};
@@ -65,12 +64,9 @@ pub fn run(args: &ApplyArgs) -> anyhow::Result<u8> {
         jvm_options: &plan.jvm_options,
     };
     let previews = door::preview(&machine, &steps, &store.directory.display().to_string());
-    let mut out = stdout().lock();
     if args.dry_run || steps.is_empty() {
-        match args.json {
-            true => print(&mut out, &ApplyDocument::dry_run(&given, &previews))?,
-            false => show::preview(&mut out, &given, &previews)?,
-        }
+        let document = || ApplyDocument::dry_run(&given, &previews);
+        answer(args.json, document, |out| show::preview(out, &given, &previews))?;
         return Ok(u8::from(previews.iter().any(|preview| preview.hindrance.is_some())));
     }
     if let Some(why) = previews.iter().find_map(|preview| preview.hindrance.clone()) {
@@ -91,10 +87,7 @@ pub fn run(args: &ApplyArgs) -> anyhow::Result<u8> {
     // A signal to end waits until the step is made, and then takes all of them back.
     let _blocked = Blocked::start();
     let receipt = door::apply(&machine, &store, &request).map_err(failure)?;
-    match args.json {
-        true => print(&mut out, &ApplyDocument::of(&given, &receipt))?,
-        false => show::receipt(&mut out, &given, &receipt)?,
-    }
+    answer(args.json, || ApplyDocument::of(&given, &receipt), |out| show::receipt(out, &given, &receipt))?;
     Ok(match &receipt.outcome {
         Outcome::Applied => 0,
         Outcome::AlreadyApplied { lost } => u8::from(!lost.is_empty()),

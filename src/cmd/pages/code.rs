@@ -3,11 +3,10 @@
 use crate::act::ask_jdk;
 use crate::base::limits::{DOOR_COPIED_DEPTH_MAX, DOOR_COPIED_FILES_MAX};
 use crate::base::rfc3339;
-use crate::cmd::Failure;
+use crate::cmd::{Failure, target};
 use crate::jvm::Gc;
 use crate::os::elf_file;
 use crate::os::host_memory::HostMemory;
-use crate::os::process::Process;
 use crate::pages::code::{self, Entry, Request, Tree};
 use crate::pages::{HostId, Plan, Subject, subject};
 use std::path::{Path, PathBuf};
@@ -21,9 +20,7 @@ pub fn plan(path: &Path, name: Option<String>, host_id: HostId) -> anyhow::Resul
     let home = ask_jdk::home(path).map_err(|error| Failure::usage(error.to_string()))?;
     let home = home.canonicalize().unwrap_or(home);
     let tree = tree(&home)?;
-    let myself =
-        Process::open(std::process::id() as i32).map_err(|error| Failure::target(error.to_string()))?;
-    let host = HostMemory::read(&myself).map_err(|gap| Failure::target(gap.to_string()))?;
+    let host = HostMemory::read(&target::own()?).map_err(|gap| Failure::target(gap.to_string()))?;
     let subject = of_release(&home)?;
     let name = name.unwrap_or_else(|| format!("code-{}", subject.feature));
     let (made_at, made_by) = (rfc3339(SystemTime::now()), format!("marusa {}", env!("CARGO_PKG_VERSION")));

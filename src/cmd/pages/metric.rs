@@ -94,7 +94,7 @@ fn counters(process: &Process) -> anyhow::Result<Metric<'_>> {
             "cycles per instruction cannot be counted: {gap}; name a measure of the program itself: --metric-log, \
              --metric-url or --metric-command"
         );
-        if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
+        Failure::unread(gap.why, message)
     })
 }
 

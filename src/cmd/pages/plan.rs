@@ -21,7 +21,7 @@ use crate::pages::subject::{self, Wanted};
 use crate::pages::{Feasible, HostId, Mode, Plan, Subject, Vm, persist};
 use crate::show::json;
 use crate::show::pages::{code as show_code, plan as show};
-use crate::snapshot::{self, Snapshot, Want};
+use crate::snapshot::{Snapshot, Want};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -130,7 +130,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
 fn save(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(plan)? + "\n";
     output_file::write(path, file_mode::wanted(), escaped_lines(&text).as_bytes())
-        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+        .map_err(|error| Failure::unwritable(path, error))?;
     Ok(())
 }
 
@@ -227,8 +227,7 @@ fn only_as_it_runs(args: &PlanArgs) -> anyhow::Result<()> {
 fn of_target(args: &PlanArgs, target: &str) -> anyhow::Result<Found> {
     only_as_it_runs(args)?;
     let process = cmd::target::open(target)?;
-    let snapshot =
-        snapshot::take(&process, Want::default()).map_err(|gap| cmd::target::unreadable(&process, &gap))?;
+    let snapshot = cmd::target::take(&process, Want::default())?;
     let jvm = snapshot.jvm.as_ref().map_err(|gap| not_planned(&process, gap))?;
     let above = jvm.major.as_ref().is_ok_and(|major| *major >= 24);
     let mut gaps = Vec::new();
@@ -246,7 +245,7 @@ fn not_planned(process: &Process, gap: &Gap) -> anyhow::Error {
         "pid {} cannot be planned for: {gap}; --jdk PATH --gc .. --heap .. plans without it",
         process.pid
     );
-    if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
+    Failure::unread(gap.why, message)
 }
 
 /// What it gives back before its successor starts.
@@ -269,8 +268,7 @@ fn running(snapshot: &Snapshot) -> Running {
 }
 
 fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
-    let process =
-        Process::open(std::process::id() as i32).map_err(|error| Failure::target(error.to_string()))?;
+    let process = cmd::target::own()?;
     let own = || cpus::of(&process, true).map(|cpus| cpus.count());
     let cpus = match args.cpus {
         Some(cpus) => cpus,

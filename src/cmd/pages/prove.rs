@@ -8,7 +8,7 @@ use crate::act::signals::{Waiting, Woken};
 use crate::base::printable::escaped_lines;
 use crate::base::redact;
 use crate::base::{Gap, Known, Why};
-use crate::cmd::{self, Failure, amount};
+use crate::cmd::{self, Failure, amount, answer};
 use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
 use crate::experiment::design::Arm;
 use crate::experiment::verdict::Rule;
@@ -18,7 +18,6 @@ use crate::os::machine::base_page;
 use crate::os::place::Place;
 use crate::os::process::{self, Process};
 use crate::os::terminal::stdout;
-use crate::show::json::print;
 use crate::show::pages::prove::{self as show, Aftermath, ProveDocument, Subject};
 
 use std::fs::File;
@@ -118,21 +117,15 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
 }
 
 fn dry_run(args: &ProveArgs, subject: &Subject) -> anyhow::Result<u8> {
-    let mut out = stdout().lock();
-    match args.json {
-        true => print(&mut out, &ProveDocument::dry_run(subject))?,
-        false => writeln!(out, "dry run: nothing was measured or changed")?,
-    }
+    let text = |out: &mut dyn Write| writeln!(out, "dry run: nothing was measured or changed");
+    answer(args.json, || ProveDocument::dry_run(subject), text)?;
     Ok(0)
 }
 
 fn finish(args: &ProveArgs, subject: &Subject, outcome: &Outcome, after: &Aftermath) -> anyhow::Result<u8> {
     use crate::experiment::verdict::Verdict;
-    let mut out = stdout().lock();
-    match args.json {
-        true => print(&mut out, &ProveDocument::of(subject, outcome, after))?,
-        false => show::result(&mut out, subject, outcome, after)?,
-    }
+    let document = || ProveDocument::of(subject, outcome, after);
+    answer(args.json, document, |out| show::result(out, subject, outcome, after))?;
     match (&outcome.end, outcome.verdict) {
         (Some(End::TargetGone), verdict) if verdict != Verdict::Gain => Ok(3),
         (_, Verdict::Gain) => Ok(0),

@@ -1,7 +1,7 @@
 //! What `collapse`, `split` and `prove` share: which memory of the running JVM, at which pace, and how a refusal ends.
 
 use crate::act::promote::{Block, Pace, PromoteError, Watch};
-use crate::base::{Bytes, Gap};
+use crate::base::Bytes;
 use crate::cmd;
 use crate::cmd::progress;
 use crate::cmd::{Failure, amount};
@@ -10,7 +10,7 @@ use crate::os::host;
 use crate::os::process::Process;
 use crate::os::smaps;
 use crate::pages::blocks::{self, BlockPlan, PlannedBlock, Wanted};
-use crate::snapshot::{self, Snapshot, Want};
+use crate::snapshot::{Snapshot, Want};
 use indicatif::ProgressBar;
 use std::time::Duration;
 
@@ -108,10 +108,10 @@ pub struct Look {
 impl Look {
     pub fn now(process: &Process, wanted: &Wanted) -> anyhow::Result<Look> {
         let want = Want { smaps: true, ..Want::default() };
-        let unreadable = |gap: Gap| cmd::target::unreadable(process, &gap);
-        let snapshot = snapshot::take(process, want).map_err(unreadable)?;
+        let snapshot = cmd::target::take(process, want)?;
         let map = map::join(&snapshot);
-        let plan = blocks::plan(&snapshot, &map, wanted).map_err(unreadable)?;
+        let plan =
+            blocks::plan(&snapshot, &map, wanted).map_err(|gap| cmd::target::unreadable(process, &gap))?;
         Ok(Look { snapshot, map, plan })
     }
 }

@@ -7,11 +7,8 @@ use crate::act::door::machine::Machine;
 use crate::act::door::store::{Kept, State};
 use crate::act::door::{self, Linux, Store};
 use crate::act::signals::Blocked;
-use crate::cmd::Failure;
-use crate::os::terminal::stdout;
-use crate::show::json::print;
+use crate::cmd::{Failure, answer};
 use crate::show::pages::undo::{self as show, UndoDocument};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Debug)]
@@ -39,13 +36,9 @@ pub struct UndoArgs {
 pub fn run(args: &UndoArgs) -> anyhow::Result<u8> {
     let (machine, store) = (Linux::default(), Store::new(state_directory(args.state.as_deref())?));
     let runs = store.list().map_err(failure)?;
-    let mut out = stdout().lock();
     if args.list {
         let open: Vec<Kept> = runs.into_iter().filter(is_open).collect();
-        match args.json {
-            true => print(&mut out, &UndoDocument::list(&open, &machine.boot_id()))?,
-            false => show::list(&mut out, &open)?,
-        }
+        answer(args.json, || UndoDocument::list(&open, &machine.boot_id()), |out| show::list(out, &open))?;
         return Ok(0);
     }
     let ids = wanted(args, &runs)?;
@@ -58,13 +51,11 @@ pub fn run(args: &UndoArgs) -> anyhow::Result<u8> {
             Err(error) => errors.push(error),
         }
     }
-    if args.json {
-        print(&mut out, &UndoDocument::of(&receipts, &errors))?;
-    } else if ids.is_empty() {
-        writeln!(out, "nothing to undo")?;
-    } else {
-        receipts.iter().try_for_each(|receipt| show::receipt(&mut out, receipt))?;
-    }
+    let document = || UndoDocument::of(&receipts, &errors);
+    answer(args.json, document, |out| match ids.is_empty() {
+        true => writeln!(out, "nothing to undo"),
+        false => receipts.iter().try_for_each(|receipt| show::receipt(out, receipt)),
+    })?;
     match errors.into_iter().next() {
         Some(error) => Err(failure(error)),
         None => Ok(u8::from(receipts.iter().any(|receipt| !receipt.complete))),

@@ -7,15 +7,12 @@ use crate::jvm::log_options;
 use crate::map::page_claims;
 use crate::map::{self, why};
 use crate::os::process::Process;
-use crate::os::terminal::stdout;
 use crate::os::{cpus, input_file, output};
 use crate::pages::messages;
 use crate::pages::types::{Plan, SCHEMA};
 use crate::pages::verify::{self, Look, Promise, Said};
-use crate::show::json::print;
 use crate::show::pages::verify::{self as show, VerifyDocument};
-use crate::snapshot::{self, Snapshot, Want};
-use std::io::{BufWriter, Write};
+use crate::snapshot::{Snapshot, Want};
 use std::path::{Path, PathBuf};
 
 /// A plan that is larger is not a plan.
@@ -38,11 +35,10 @@ pub struct VerifyArgs {
 pub fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
     let plan = args.plan.as_deref().map(read_plan).transpose()?;
     let process = cmd::target::open(&args.target)?;
-    let mut snapshot = snapshot::take(&process, Want { page_sizes: true, ..Want::default() })
-        .map_err(|gap| cmd::target::unreadable(&process, &gap))?;
+    let mut snapshot = cmd::target::take(&process, Want { page_sizes: true, ..Want::default() })?;
     if let Err(gap) = &snapshot.os.pages {
         let message = format!("the pages of pid {} cannot be read: {gap}", process.pid);
-        return Err(if gap.why == Why::Denied { Failure::rights(message) } else { Failure::target(message) });
+        return Err(Failure::unread(gap.why, message));
     }
     map_pages::read(&process, &mut snapshot);
     let logs = logs(args, &process)?;
@@ -60,7 +56,6 @@ fn answer(
     logs: &[output::Said],
 ) -> anyhow::Result<u8> {
     let map = map::join(snapshot);
-    let mut out = BufWriter::new(stdout().lock());
     let promise = match (plan, &args.plan) {
         (Some(plan), Some(file)) => Some((Promise::of_plan(plan, file.display().to_string()), None)),
         _ => {
@@ -72,11 +67,8 @@ fn answer(
         }
     };
     let Some((promise, unknown)) = promise else {
-        match args.json {
-            true => print(&mut out, &VerifyDocument::nothing_promised(snapshot, &map))?,
-            false => show::nothing_promised(&mut out, snapshot)?,
-        }
-        out.flush()?;
+        let document = || VerifyDocument::nothing_promised(snapshot, &map);
+        cmd::answer(args.json, document, |out| show::nothing_promised(out, snapshot))?;
         return Ok(0);
     };
     let findings = why::findings(snapshot, &map);
@@ -93,11 +85,7 @@ fn answer(
     gaps.extend(unknown);
     let shown =
         show::Shown { snapshot, map: &map, promise: &promise, report: &report, said: &said, gaps: &gaps };
-    match args.json {
-        true => print(&mut out, &VerifyDocument::of(&shown))?,
-        false => show::text(&mut out, &shown)?,
-    }
-    out.flush()?;
+    cmd::answer(args.json, || VerifyDocument::of(&shown), |out| show::text(out, &shown))?;
     Ok(if report.met { 0 } else { 1 })
 }
 

@@ -48,8 +48,7 @@ pub struct Output {
 
 impl Output {
     pub fn open(path: &Path, keep: Option<Keep>, append: bool) -> anyhow::Result<Output> {
-        let unwritable =
-            |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+        let unwritable = |error: io::Error| Failure::unwritable(path, error);
         if path.is_symlink() {
             return Err(Failure::usage(format!(
                 "cannot write {}: it is a symbolic link, and the files of a ring lie next to their newest; give the path that \

@@ -148,7 +148,7 @@ impl Reader {
             return;
         }
         let watched = self.watched.take().map_or_else(HostFacts::start, |(watched, _)| watched);
-        if let Ok(me) = Process::open(std::process::id() as i32) {
+        if let Ok(me) = Process::own() {
             self.host = watched.finish(&me);
         }
         self.watched = Some((HostFacts::start(), Instant::now()));

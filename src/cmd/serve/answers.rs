@@ -53,7 +53,7 @@ const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 
 const JSON: &str = "application/json";
 const HTML: &str = "text/html; charset=utf-8";
-const TEXT: &str = "text/plain; charset=utf-8";
+pub const TEXT: &str = "text/plain; charset=utf-8";
 
 pub struct Asked<'a> {
     pub path: &'a str,

@@ -154,19 +154,13 @@ async fn reply(service: &Arc<Service>, request: &Request<Incoming>) -> Reply {
     let path = request.uri().path();
     let is_open = answers::is_health(path);
     if !is_open && !service.guard.admits(header(AUTHORIZATION)).await {
-        let mut reply =
-            whole(service, StatusCode::UNAUTHORIZED, "text/plain; charset=utf-8", "unauthorized\n".into());
+        let mut reply = plain(service, StatusCode::UNAUTHORIZED, "unauthorized\n");
         let asks = HeaderValue::from_static("Basic realm=\"marusa\", charset=\"UTF-8\"");
         reply.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, asks);
         return finished(service, reply);
     }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let mut reply = whole(
-            service,
-            StatusCode::METHOD_NOT_ALLOWED,
-            "text/plain; charset=utf-8",
-            "only GET and HEAD\n".into(),
-        );
+        let mut reply = plain(service, StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
         reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return finished(service, reply);
     }
@@ -188,10 +182,14 @@ async fn reply(service: &Arc<Service>, request: &Request<Incoming>) -> Reply {
     finished(service, reply)
 }
 
+fn plain(service: &Service, status: StatusCode, text: &'static str) -> Reply {
+    whole(service, status, answers::TEXT, Bytes::from_static(text.as_bytes()))
+}
+
 fn whole(service: &Service, status: StatusCode, content_type: &'static str, bytes: Bytes) -> Reply {
     let Some(held) = service.room.hold(bytes) else {
-        let text = Bytes::from_static(b"too many answers wait for their readers\n");
-        return whole(service, StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text);
+        let text = "too many answers wait for their readers\n";
+        return plain(service, StatusCode::SERVICE_UNAVAILABLE, text);
     };
     let mut reply = Response::new(Either::Left(held));
     *reply.status_mut() = status;
@@ -209,12 +207,8 @@ fn finished(service: &Service, mut reply: Reply) -> Reply {
 /// Says that the state changed, at most every two seconds, for as long as a client listens.
 fn events(service: &Arc<Service>) -> Reply {
     let Ok(place) = service.followers.clone().try_acquire_owned() else {
-        return whole(
-            service,
-            StatusCode::SERVICE_UNAVAILABLE,
-            "text/plain; charset=utf-8",
-            "too many pages follow this node\n".into(),
-        );
+        let text = "too many pages follow this node\n";
+        return plain(service, StatusCode::SERVICE_UNAVAILABLE, text);
     };
     let (send, receive) = mpsc::channel(4);
     let node = service.node.clone();

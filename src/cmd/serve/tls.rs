@@ -1,6 +1,7 @@
 //! TLS by rustls: the certificate, the authority of clients' certificates, and when the certificate expires.
 
 use super::web_config::{ClientAuth, Tls, Version};
+use crate::base::days_since_1970;
 use crate::os::input_file;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -143,14 +144,10 @@ fn time(tag: u8, text: &str) -> Option<SystemTime> {
         0x18 if text.len() == 14 => text.to_string(),
         _ => return None,
     };
-    let number = |from: usize, to: usize| whole.get(from..to)?.parse::<u64>().ok();
-    let (year, month, day) = (number(0, 4)?, number(4, 6)?, number(6, 8)?);
-    let seconds = number(8, 10)? * 3600 + number(10, 12)? * 60 + number(12, 14)?;
-    // Days since 1970 of the civil calendar, with March as the first month.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
-    let days =
-        365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day.checked_sub(1)?;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(days.checked_sub(719_468)? * 86_400 + seconds))
+    let number = |from: usize, to: usize| whole.get(from..to)?.parse::<u32>().ok().map(i64::from);
+    let days = days_since_1970(number(0, 4)?, number(4, 6)?, number(6, 8)?)?;
+    let seconds = days * 86_400 + number(8, 10)? * 3600 + number(10, 12)? * 60 + number(12, 14)?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(seconds).ok()?))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use super::Hotspot;
 use super::objects::Objects;
-use super::window::Windows;
+use super::window::{self, Windows};
 use crate::base::limits::{CLASSES_MAX, LOADERS_MAX};
 use crate::base::{Addr, Gap, Known, PAGE, Range, Why};
 use crate::jvm::types::LoaderClasses;
@@ -286,8 +286,5 @@ impl Layout {
 }
 
 fn word(bytes: &[u8], at: u64) -> u64 {
-    bytes
-        .get(at as usize..)
-        .and_then(|rest| rest.first_chunk::<8>())
-        .map_or(0, |word| u64::from_le_bytes(*word))
+    window::word(bytes, at as usize)
 }

@@ -5,7 +5,7 @@
 //! read in large pieces: some 50 MB of code would take seconds one block at a time.
 
 use super::owners::leads::{BlobMembers, Leads};
-use super::window::Windows;
+use super::window::{Windows, word};
 use super::{Found, Hotspot};
 use crate::base::limits::{C_STRING_BYTES_MAX, CODE_BLOCKS_MAX, CODE_HEAPS_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
@@ -264,10 +264,6 @@ fn kind_named(name: &str) -> &'static str {
         _ if name.starts_with("StubRoutines") || name.starts_with("Stub Generator") => "stub routines",
         _ => "stub",
     }
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 #[cfg(test)]

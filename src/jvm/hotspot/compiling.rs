@@ -5,6 +5,7 @@
 //! compilers have none.
 
 use super::Hotspot;
+use super::symbols::Names;
 use crate::base::limits::ARENA_CHUNKS_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::types::{Compiling, JvmThread, ThreadKind};
@@ -13,8 +14,6 @@ use std::collections::BTreeSet;
 
 /// Compiler threads that are looked at; a JVM on 128 CPUs has 20.
 const COMPILERS_MAX: usize = 256;
-/// Bytes of a name of a class or method that are read.
-const NAME_BYTES_MAX: usize = 512;
 /// What is searched for arenas, from the compiler's own object on the stack up to the end of its `ciEnv`: C2's `Compile` has
 /// some kilobytes, and a few frames lie between the two.
 const STACK_BYTES_MAX: u64 = 64 << 10;
@@ -81,15 +80,7 @@ fn method(vm: &Hotspot, method: Addr) -> Known<String> {
 }
 
 fn symbol(vm: &Hotspot, at: Addr) -> Known<String> {
-    let body = vm.structs.offset_of_any(&[("Symbol", "_body[0]"), ("Symbol", "_body")])?;
-    let length = at.plus(vm.structs.offset("Symbol", "_length")?);
-    let read = || {
-        let length = vm.memory().u16(length)?;
-        let mut text = vec![0; usize::from(length).min(NAME_BYTES_MAX)];
-        vm.memory().read_text(at.plus(body), &mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(|fault: Fault| fault.gap("the name of a compiled method"))?;
+    let text = Names::read(vm)?.bytes(vm.memory(), at).unwrap_or_default();
     // A task that was freed since leads anywhere.
     let is_name = !text.is_empty() && !text.iter().any(|byte| *byte < 0x20);
     is_name

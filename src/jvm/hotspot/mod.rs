@@ -28,6 +28,7 @@ pub mod perf_memory;
 pub mod report;
 pub mod stacks;
 pub mod summary;
+mod symbols;
 mod thread_list;
 pub mod thread_names;
 pub mod threads;

@@ -2,6 +2,7 @@
 //! src/hotspot/share/oops/{oop,arrayOop,markWord,klass}.hpp, JDK 8 to 28.
 
 use super::Hotspot;
+use super::symbols::Names;
 use crate::base::{Addr, Bytes, Known};
 
 /// Bytes of an object's fields that are looked at: `java.lang.Thread` has 104 in JDK 21 without compressed pointers.
@@ -24,8 +25,7 @@ pub struct Objects<'a> {
     klass_shift: u32,
     klass_name: u64,
     layout_helper: u64,
-    symbol_length: u64,
-    symbol_body: u64,
+    names: Names,
 }
 
 impl<'a> Objects<'a> {
@@ -45,8 +45,7 @@ impl<'a> Objects<'a> {
             klass_shift: if is_compact { COMPACT_SHIFT } else { 0 },
             klass_name: vm.structs.offset("Klass", "_name")?,
             layout_helper: vm.structs.offset("Klass", "_layout_helper")?,
-            symbol_length: vm.structs.offset("Symbol", "_length")?,
-            symbol_body: vm.structs.offset_of_any(&[("Symbol", "_body[0]"), ("Symbol", "_body")])?,
+            names: Names::read(vm)?,
         })
     }
 
@@ -93,10 +92,7 @@ impl<'a> Objects<'a> {
     pub fn class_name(&self, object: Addr) -> Option<String> {
         let memory = self.vm.memory();
         let symbol = memory.addr(self.klass(object)?.plus(self.klass_name)).ok()?;
-        let length = memory.u16(symbol.plus(self.symbol_length)).ok()?;
-        let mut text = vec![0; usize::from(length).min(NAME_BYTES_MAX as usize)];
-        memory.read_text(symbol.plus(self.symbol_body), &mut text).ok()?;
-        String::from_utf8(text).ok()
+        String::from_utf8(self.names.bytes(memory, symbol)?).ok()
     }
 
     /// The size of an array or an instance, its header included; the helper of an array has its header's bytes and the binary

@@ -43,7 +43,6 @@ pub struct Block {
     pub tid: i32,
     /// Guard included. Empty for the primordial thread, whose stack the kernel made.
     pub stack: Range,
-    pub guard_bytes: u64,
     /// What the thread keeps where the VM's threads keep their `Thread` object.
     pub object: Option<Addr>,
 }
@@ -58,7 +57,7 @@ pub struct Layout {
     list: u64,
     /// Whether a link points to the other block's links (glibc) or to the block itself (musl).
     embedded: bool,
-    /// Lowest address, bytes, and, in glibc, bytes of guard.
+    /// Lowest address, then bytes.
     stack: u64,
     /// The pthread-specific word by which HotSpot finds `Thread::current()` (threadLocalStorage_posix.cpp).
     object: Option<u64>,
@@ -265,15 +264,13 @@ impl Walk<'_> {
         if !at.is_aligned(8) || self.memory.addr(at.plus(from)).ok()? != at.plus(to) {
             return None;
         }
-        let bounds = self.memory.words(at.plus(layout.stack), 3).ok()?;
+        let bounds = self.memory.words(at.plus(layout.stack), 2).ok()?;
         let stack = stack_around(at, bounds[0], bounds[1]);
-        let guard = if layout.embedded { bounds[2] } else { 0 };
         let object = layout.object.and_then(|offset| self.memory.addr(at.plus(offset)).ok());
         Some(Block {
             at,
             tid: self.memory.i32(at.plus(layout.tid)).ok()?,
             stack: stack.unwrap_or_default(),
-            guard_bytes: stack.map_or(0, |stack| guard.min(stack.bytes())),
             object: object.filter(|object| !object.is_null()),
         })
     }

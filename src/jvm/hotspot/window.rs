@@ -23,3 +23,8 @@ impl<'a> Windows<'a> {
         self.u64(at).map(Addr)
     }
 }
+
+/// The word at `at` in bytes that were read; 0 behind their end.
+pub fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()).map_or(0, |word| u64::from_le_bytes(*word))
+}

@@ -2,7 +2,7 @@
 //! prints them as the locale of the user has it.
 
 use super::Heap;
-use crate::base::Bytes;
+use crate::base::{Bytes, days_since_1970};
 
 /// The number in "0.0015140" or "0,0015140"; nothing else, and not below 0.
 pub(super) fn decimal(text: &str) -> Option<f64> {
@@ -49,17 +49,6 @@ pub(super) fn date(text: &str) -> Option<f64> {
     let east = (hours * 60 + minutes) * 60;
     let offset = if bytes[sign] == b'-' { -east } else { east };
     Some((seconds - offset) as f64 + millis)
-}
-
-/// Howard Hinnant's days_from_civil, for years from 1970 on.
-fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year / 400, year % 400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
 /// When a line was written, as far as its stamps say.

@@ -3,13 +3,11 @@
 //! leaves room between the young spaces, which stays with the generation.
 
 use super::super::{Found, Hotspot};
+use super::serial::YOUNG_SPACES;
 use super::spaces::{self, Heap};
 use crate::base::{Addr, Known, Range};
 use crate::jvm::hotspot::histogram::walk::Region;
 use crate::jvm::types::HeapView;
-
-const YOUNG_SPACES: [(&str, &str); 3] =
-    [("_eden_space", "eden"), ("_from_space", "survivor from"), ("_to_space", "survivor to")];
 
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     let mut heap = Heap::open(vm, found)?;

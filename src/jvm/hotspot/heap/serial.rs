@@ -50,7 +50,7 @@ fn generations(vm: &Hotspot, heap: &mut Heap, found: &mut Found) -> Known<()> {
     Ok(())
 }
 
-const YOUNG_SPACES: [(&str, &str); 3] =
+pub const YOUNG_SPACES: [(&str, &str); 3] =
     [("_eden_space", "eden"), ("_from_space", "survivor from"), ("_to_space", "survivor to")];
 
 /// The spaces as far as they are in use.

@@ -4,7 +4,7 @@
 //! (src/hotspot/share/gc/shenandoah/shenandoahHeapRegion.hpp), which is believed when every region agrees.
 
 use super::super::{Found, Hotspot};
-use super::{shenandoah_marks, shenandoah_tables};
+use super::{shenandoah_marks, shenandoah_tables, spaces};
 use crate::base::limits::{HEAP_REGIONS_MAX, REGION_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::hotspot::histogram::walk::{self, Lie};
@@ -109,11 +109,9 @@ impl Shenandoah {
     fn read(vm: &Hotspot) -> Known<Shenandoah> {
         let heap = vm.static_addr("Universe", "_collectedHeap")?;
         let region = vm.structs.offset("CollectedHeap", "_reserved")?;
-        let start = vm.addr(heap.plus(region), "MemRegion", "_start")?;
-        let words = vm.word(heap.plus(region), "MemRegion", "_word_size")?;
+        let reserved = spaces::mem_region(vm, heap.plus(region))?;
         let region_bytes = vm.structs.read_static(vm.memory(), "ShenandoahHeapRegion", "RegionSizeBytes")?;
         let regions = vm.word(heap, "ShenandoahHeap", "_num_regions")?;
-        let reserved = Range::sized(start, words.saturating_mul(8));
         let fits = region_bytes.is_power_of_two()
             && region_bytes >= 4096
             && regions <= HEAP_REGIONS_MAX as u64

@@ -4,9 +4,9 @@
 use crate::base::{Addr, Gap, Known, Why};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph;
-use crate::jvm::hotspot::holders::classes::Names;
 use crate::jvm::hotspot::holders::fields::Layout;
 use crate::jvm::hotspot::objects::ClassWord;
+use crate::jvm::hotspot::symbols::Names;
 use crate::jvm::hotspot::window::Windows;
 use std::hash::{BuildHasher, RandomState};
 

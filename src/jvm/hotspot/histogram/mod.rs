@@ -23,13 +23,11 @@ use crate::base::{Addr, Known};
 use crate::jvm::Histogram;
 use crate::jvm::types::JvmView;
 use crate::os::budget;
-use crate::os::target::{NoSymbols, Target};
 use change::{changed, grown, kept};
 use classes::ClassTable;
 use pass::Contents;
 use regions::Heap;
 use source::Resident;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 use sums::Sums;
@@ -101,22 +99,7 @@ fn added(vm: &Hotspot, table: &ClassTable, heap: &Heap, others: &[Addr]) -> Vec<
 
 /// The regions as they are now: past the store of pages, which keeps what was read before.
 fn look(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
-    match vm.memory().another() {
-        Some(memory) => {
-            let target = Target { view: vm.target.view, memory: memory.as_ref(), symbols: &NoSymbols };
-            let leads = RefCell::default();
-            let fresh = Hotspot {
-                target: &target,
-                image: vm.image,
-                structs: vm.structs,
-                flags: vm.flags,
-                major: vm.major,
-                leads: &leads,
-            };
-            regions::read(&fresh, others)
-        }
-        None => regions::read(vm, others),
-    }
+    vm.now(|vm| regions::read(vm, others))
 }
 
 /// What is in each region; `known`: by the number of the region, what needs not be read.

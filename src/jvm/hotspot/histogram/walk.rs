@@ -9,6 +9,7 @@ use super::on_pages::OnPages;
 pub use super::region::{Count, Filled, Lie, Region, Source, Walked};
 use crate::base::{Addr, Range};
 use crate::jvm::HeapBytes;
+use crate::jvm::hotspot::window::word;
 
 /// Bytes that are read at once.
 pub const PIECE_BYTES: u64 = 1 << 20;
@@ -159,8 +160,7 @@ impl<'a> Walker<'a> {
         match (form, self.table.value_at) {
             (Form::String, Some(field)) if self.hold(part, at, field as usize + 8).is_ok() => {
                 let place = (at - self.start + field) as usize;
-                let word = self.buffer.get(place..).and_then(|rest| rest.first_chunk::<8>());
-                let word = word.map_or(0, |word| u64::from_le_bytes(*word));
+                let word = word(&self.buffer, place);
                 self.texts.strings.push(if self.table.is_narrow { word & 0xffff_ffff } else { word });
             }
             (Form::Bytes | Form::Chars, Some(_)) => {

@@ -6,13 +6,12 @@ use crate::base::{Addr, Gap, Known, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph;
 use crate::jvm::hotspot::objects::ClassWord;
+use crate::jvm::hotspot::symbols::Names;
 use crate::jvm::hotspot::window::Windows;
-use crate::os::Memory;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-const NAME_BYTES_MAX: usize = 512;
 const MIRROR: &str = "java/lang/Class";
 const LONGS: &str = "[J";
 
@@ -130,58 +129,6 @@ fn objects_tag(vm: &Hotspot) -> (i32, u32) {
     (tag, shift)
 }
 
-/// The texts of classes.
-pub struct Names {
-    length: u64,
-    body: u64,
-}
-
-impl Names {
-    pub fn read(vm: &Hotspot) -> Known<Names> {
-        let body = vm.structs.offset_of_any(&[("Symbol", "_body[0]"), ("Symbol", "_body")])?;
-        Ok(Names { length: vm.structs.offset("Symbol", "_length")?, body })
-    }
-
-    /// Only a name that is the right one is kept by a recording.
-    pub fn is(&self, windows: &Windows, memory: &dyn Memory, symbol: Addr, name: &str) -> bool {
-        let (mut length, mut text) = ([0; 2], vec![0; name.len()]);
-        let at = symbol.plus(self.body);
-        let is_it = windows.read(symbol.plus(self.length), &mut length).is_ok()
-            && usize::from(u16::from_le_bytes(length)) == name.len()
-            && memory.peek(at, &mut text).is_ok()
-            && text == name.as_bytes();
-        if is_it {
-            memory.used(at, &text);
-        }
-        is_it
-    }
-
-    /// The text, if it is wanted.
-    fn peeked(
-        &self,
-        windows: &Windows,
-        memory: &dyn Memory,
-        symbol: Addr,
-        is_wanted: &impl Fn(&str) -> bool,
-    ) -> Option<String> {
-        let mut length = [0; 2];
-        windows.read(symbol.plus(self.length), &mut length).ok()?;
-        let mut text = vec![0; usize::from(u16::from_le_bytes(length)).min(NAME_BYTES_MAX)];
-        let at = symbol.plus(self.body);
-        memory.peek(at, &mut text).ok()?;
-        let found = std::str::from_utf8(&text).ok().filter(|text| is_wanted(text))?.to_string();
-        memory.used(at, &text);
-        Some(found)
-    }
-
-    pub fn text(&self, memory: &dyn Memory, symbol: Addr) -> Option<String> {
-        let length = memory.u16(symbol.plus(self.length)).ok()?;
-        let mut text = vec![0; usize::from(length).min(NAME_BYTES_MAX)];
-        memory.read_text(symbol.plus(self.body), &mut text).ok()?;
-        Some(String::from_utf8_lossy(&text).into_owned())
-    }
-}
-
 /// The fields of classes, each read once. For one thread.
 pub struct FieldsOf<'a> {
     vm: &'a Hotspot<'a>,
@@ -287,12 +234,6 @@ mod tests {
                 by_address: classes.iter().map(class).collect(),
                 span: Range::new(Addr(0), Addr(1 << 32)),
             }
-        }
-    }
-
-    impl Names {
-        pub fn made_up() -> Names {
-            Names { length: 0, body: 0 }
         }
     }
 }

@@ -6,7 +6,7 @@ use super::mappings::Held;
 use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_SEARCHED_BYTES_MAX};
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::owners::fetch::{Fetch, HOLE_BYTES_MAX, PIECE_BYTES};
-use crate::jvm::hotspot::owners::index::Index;
+use crate::jvm::hotspot::owners::index::{Index, firsts};
 use crate::os::Target;
 use crate::os::budget;
 
@@ -111,7 +111,7 @@ pub fn read(target: &Target, held: &Held, libraries: &[Library]) -> Graph {
         }
         first = next;
     }
-    graph.firsts = firsts(&graph.edges, index.len());
+    graph.firsts = firsts(graph.edges.iter().map(|(from, _)| *from), index.len());
     graph
 }
 
@@ -133,17 +133,6 @@ fn run_from(index: &Index, first: usize) -> usize {
         next += 1;
     }
     next
-}
-
-fn firsts(edges: &[(u32, u32)], blocks: usize) -> Vec<u32> {
-    let mut firsts = Vec::with_capacity(blocks + 1);
-    for (place, (from, _)) in edges.iter().enumerate() {
-        if firsts.len() <= *from as usize {
-            firsts.resize(*from as usize + 1, place as u32);
-        }
-    }
-    firsts.resize(blocks + 1, edges.len() as u32);
-    firsts
 }
 
 impl Graph {
@@ -204,7 +193,7 @@ mod tests {
             let edge =
                 |(from, to, is_inner): &(u32, u32, bool)| (*from, to | if *is_inner { INNER } else { 0 });
             let edges: Vec<(u32, u32)> = pointers.iter().map(edge).collect();
-            let firsts = firsts(&edges, blocks);
+            let firsts = firsts(edges.iter().map(|(from, _)| *from), blocks);
             Graph { edges, firsts, heads: vec![0; blocks], libraries: vec![0; blocks], is_cut: false }
         }
     }

@@ -6,7 +6,7 @@ use crate::base::alike::group_of;
 use crate::base::limits::LOADER_GROUPS_MAX;
 use crate::base::{Addr, Bytes, Gap, Why};
 use crate::jvm::hotspot::Hotspot;
-use crate::jvm::hotspot::objects::NAME_BYTES_MAX;
+use crate::jvm::hotspot::symbols;
 use crate::jvm::{BOOTSTRAP, LoaderGroup};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -163,12 +163,7 @@ impl Names<'_> {
 
     /// The text of a `Symbol`; `None` for an empty one.
     fn text(&self, symbol: Addr) -> Option<String> {
-        let (memory, structs) = (self.vm.memory(), self.vm.structs);
-        let length = memory.u16(symbol.plus(structs.offset("Symbol", "_length").ok()?)).ok()?;
-        let body = structs.offset_of_any(&[("Symbol", "_body[0]"), ("Symbol", "_body")]).ok()?;
-        let mut text = vec![0; usize::from(length).min(NAME_BYTES_MAX as usize)];
-        memory.read_text(symbol.plus(body), &mut text).ok()?;
-        let text = String::from_utf8_lossy(&text).into_owned();
+        let text = symbols::Names::read(self.vm).ok()?.text(self.vm.memory(), symbol)?;
         (!text.is_empty()).then_some(text)
     }
 }

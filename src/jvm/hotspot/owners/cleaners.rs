@@ -4,6 +4,7 @@
 use super::leads::SmallClass;
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::symbols::Names;
 use crate::jvm::hotspot::window::Windows;
 use std::collections::{HashMap, HashSet};
 
@@ -128,31 +129,21 @@ pub fn classes_by_name(
     classes: &[SmallClass],
 ) -> Vec<(&'static str, u64, i32)> {
     let mut found = Vec::new();
-    let offset = |owner, name| vm.structs.offset(owner, name);
-    let (Ok(loader), Ok(length)) = (offset("ClassLoaderData", "_class_loader"), offset("Symbol", "_length"))
-    else {
-        return found;
-    };
-    let Ok(body) = offset("Symbol", "_body[0]").or_else(|_| offset("Symbol", "_body")) else { return found };
+    let loader = vm.structs.offset("ClassLoaderData", "_class_loader");
+    let (Ok(loader), Ok(names)) = (loader, Names::read(vm)) else { return found };
     let mut is_boot: HashMap<Addr, bool> = HashMap::new();
     // The oldest first: these are among the first that every JVM loads.
     for class in classes.iter().rev() {
         let is_boot = is_boot
             .entry(class.loader)
             .or_insert_with(|| windows.u64(class.loader.plus(loader)).is_ok_and(|loader| loader == 0));
-        let mut bytes = [0; 2];
-        if !*is_boot || windows.read(class.name.plus(length), &mut bytes).is_err() {
+        if !*is_boot {
             continue;
         }
-        let length = usize::from(u16::from_le_bytes(bytes));
-        for name in CLEANERS.into_iter().chain(NEWER).filter(|name| name.len() == length) {
-            let mut text = vec![0; length];
-            let at = class.name.plus(body);
-            if vm.memory().peek(at, &mut text).is_ok() && text == name.as_bytes() {
-                vm.memory().used(at, &text);
-                found.push((name, class.class.0, class.layout));
-            }
-        }
+        let length = names.length(windows, class.name);
+        let may_be = CLEANERS.into_iter().chain(NEWER).filter(|name| Some(name.len()) == length);
+        let named = may_be.filter(|name| names.is(windows, vm.memory(), class.name, name));
+        found.extend(named.map(|name| (name, class.class.0, class.layout)));
         let has_cleaner = found.iter().any(|class| CLEANERS.contains(&class.0));
         if has_cleaner && found.len() == NAMES_NEEDED {
             break;

@@ -2,10 +2,11 @@
 //! bytes are read in pieces that neighbouring blocks share, by two threads where memory can be read so.
 
 use super::fetch::{Fetch, HOLE_BYTES_MAX, PIECE_BYTES, Read, Resident};
-use super::index::Index;
-use super::shapes::{NODE_BYTES_MAX, NODE_BYTES_MIN, Shape, Shapes, word};
+use super::index::{Index, firsts};
+use super::shapes::{NODE_BYTES_MAX, NODE_BYTES_MIN, Shape, Shapes};
 use crate::base::Range;
 use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_START_BYTES, BLOCK_WHOLE_BYTES_MAX};
+use crate::jvm::hotspot::window::word;
 use crate::os::Target;
 use crate::os::budget;
 use crate::os::memory::Bulk;
@@ -83,7 +84,7 @@ pub fn read(target: &Target, index: &Index, shapes: &Shapes) -> Contents {
         maybe.push(part.maybe);
     }
     contents.settle(maybe, index);
-    contents.firsts = firsts(&contents.edges, index.len());
+    contents.firsts = firsts(contents.edges.iter().map(|edge| edge.from), index.len());
     contents
 }
 
@@ -158,17 +159,6 @@ impl Contents {
             self.edges = others;
         }
     }
-}
-
-fn firsts(edges: &[Edge], blocks: usize) -> Vec<u32> {
-    let mut firsts = Vec::with_capacity(blocks + 1);
-    for (place, edge) in edges.iter().enumerate() {
-        if firsts.len() <= edge.from as usize {
-            firsts.resize(edge.from as usize + 1, place as u32);
-        }
-    }
-    firsts.resize(blocks + 1, edges.len() as u32);
-    firsts
 }
 
 fn by_threads(bulk: &dyn Bulk, view: &OsView, index: &Index, shapes: &Shapes) -> Vec<Part> {

@@ -36,7 +36,7 @@ pub struct Index {
 }
 
 /// The blocks that start in one slot.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Region {
     /// `NO_SLOT`: an empty place.
     slot: u64,
@@ -109,18 +109,10 @@ impl Index {
             let last = self.payload(first - 1).end.0.saturating_sub(1) >> SLOT_BITS;
             let next = self.starts.get(first).map_or(u64::MAX, |start| start >> SLOT_BITS);
             let covered = (slot + 1..=last.min(next.saturating_sub(1))).take(SLOTS_MAX - regions.len());
-            regions.extend(covered.map(|slot| Region {
-                slot,
-                base: 0,
-                first: first as u32,
-                count: 0,
-                bits_first: 0,
-                bits_count: 0,
-            }));
+            regions.extend(covered.map(|slot| Region { slot, first: first as u32, ..Region::default() }));
         }
         let places = (regions.len() * PLACES_PER_SLOT).next_power_of_two();
-        let empty = Region { slot: NO_SLOT, base: 0, first: 0, count: 0, bits_first: 0, bits_count: 0 };
-        self.table = vec![empty; places];
+        self.table = vec![Region { slot: NO_SLOT, ..Region::default() }; places];
         for region in regions {
             let mut place = self.place(region.slot);
             while self.table[place].slot != NO_SLOT {
@@ -260,6 +252,19 @@ impl Index {
         let upto = if grain / 64 > last { u64::MAX } else { u64::MAX >> (63 - grain % 64) };
         (before + (bits & upto).count_ones()).saturating_sub(1) as usize
     }
+}
+
+/// The place of each block's first edge, of edges that are sorted by the block that they come from, and the end of the last.
+pub fn firsts(from: impl ExactSizeIterator<Item = u32>, blocks: usize) -> Vec<u32> {
+    let edges = from.len();
+    let mut firsts = Vec::with_capacity(blocks + 1);
+    for (place, from) in from.enumerate() {
+        if firsts.len() <= from as usize {
+            firsts.resize(from as usize + 1, place as u32);
+        }
+    }
+    firsts.resize(blocks + 1, edges as u32);
+    firsts
 }
 
 #[cfg(test)]

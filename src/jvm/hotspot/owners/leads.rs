@@ -2,11 +2,10 @@
 //! code are walked for other reasons: to walk them once more would cost as much as all the rest.
 
 use super::owner::Owner;
-use super::shapes::word;
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph::ClassSeen;
-use crate::jvm::hotspot::window::Windows;
+use crate::jvm::hotspot::window::{Windows, word};
 
 const METHOD_BYTES_MAX: u64 = 1024;
 /// The sizes of objects that lead to direct buffers: they may have no fields but those of the header.

@@ -6,6 +6,7 @@ use super::symbol::SymbolFields;
 use super::zones::{Zones, has};
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::window::word;
 use crate::jvm::types::JvmView;
 use crate::os::Memory;
 use crate::os::machine::base_page;
@@ -359,9 +360,6 @@ fn is_oop_block(payload: Range, bytes: &[u8]) -> bool {
     word(bytes, skip + OOP_BLOCK_OOPS_BYTES + 16) == payload.start.0
 }
 
-pub fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()).map_or(0, |word| u64::from_le_bytes(*word))
-}
 fn number(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map_or(0, |word| u32::from_le_bytes(*word))
 }
