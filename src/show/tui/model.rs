@@ -284,15 +284,11 @@ impl Model {
     }
 
     fn go(&mut self, view: View) {
-        if let (View::All, View::One(pid)) = (view, self.view) {
-            self.view = view;
-            self.filter.clear();
-            self.selected = self.rows().iter().position(|row| row.pid == Some(pid)).unwrap_or(0);
-        } else {
-            self.view = view;
-            self.filter.clear();
-            self.selected = 0;
-        }
+        let left = self.pid();
+        self.view = view;
+        self.filter.clear();
+        // Back among all, the one that was shown is selected.
+        self.selected = self.rows().iter().position(|row| left.is_some() && row.pid == left).unwrap_or(0);
         self.top = 0;
     }
 
