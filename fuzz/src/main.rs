@@ -25,6 +25,7 @@ pub fn account(snapshot: &Snapshot) {
     }
     let account = map::Account::of(snapshot, &joined);
     std::hint::black_box(serde_json::to_string(&account)).expect("the model is JSON");
+    show::text::head(&mut std::io::sink(), &account).expect("a sink takes all");
     show::text::by_part(&mut std::io::sink(), &account).expect("a sink takes all");
 }
 

@@ -145,25 +145,12 @@ fn key(pressed: KeyEvent) -> Option<Key> {
         return None;
     }
     let is_control = pressed.modifiers.contains(KeyModifiers::CONTROL);
-    Some(match pressed.code {
-        KeyCode::Char('c') if is_control => Key::Char('\u{3}'),
-        KeyCode::Char(_) if is_control => return None,
-        KeyCode::Char(letter) => Key::Char(letter),
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Tab => Key::Tab,
-        KeyCode::BackTab => Key::BackTab,
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::Left => Key::Left,
-        KeyCode::Right => Key::Right,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::Home,
-        KeyCode::End => Key::End,
-        _ => return None,
-    })
+    match pressed.code {
+        KeyCode::Char('c') if is_control => Some(Key::Char('\u{3}')),
+        KeyCode::Char(_) if is_control => None,
+        KeyCode::F(_) | KeyCode::Insert | KeyCode::Delete | KeyCode::Null => None,
+        code => Some(code),
+    }
 }
 
 fn json(args: &TopArgs, pid: Option<i32>) -> anyhow::Result<u8> {

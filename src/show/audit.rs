@@ -6,10 +6,10 @@ use super::text::{gaps as show_gaps, head};
 use crate::base::Gap;
 use crate::map::Account;
 use crate::map::audit::{Agreement, Audit, AuditRow};
-use crate::map::model::{GapRow, Jvm, Process, Taken, Totals};
-use crate::os::host::Host;
+use crate::map::model::{GapRow, Totals};
+use crate::show::json::Start;
 use crate::show::table::Table;
-use crate::show::units::{hanging, human, human_signed, led, shorten};
+use crate::show::units::{hanging, human, human_signed, led, or_dash, shorten};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -87,7 +87,7 @@ fn cells(row: &AuditRow, note: Option<usize>) -> [String; 8] {
     [
         row.area.map_or("malloc", |area| area.name()).to_string(),
         row.ours.name().to_string(),
-        row.ours_bytes.map_or("-".to_string(), human),
+        or_dash(row.ours_bytes.map(human)),
         shorten(&row.theirs, 24),
         row.theirs_figure.name().to_string(),
         human(row.theirs_bytes),
@@ -103,11 +103,8 @@ fn cells(row: &AuditRow, note: Option<usize>) -> [String; 8] {
 /// `marusa audit --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct AuditDocument<'a, R> {
-    schema: &'static str,
-    host: Host,
-    taken: Taken,
-    process: Process,
-    jvm: Option<Jvm>,
+    #[serde(flatten)]
+    start: Start,
     totals: Totals,
     rows: Vec<Row<'a>>,
     malloc: Option<malloc::MallocRow<'a>>,
@@ -133,14 +130,10 @@ struct Labels<'a> {
 
 impl<'a, R> AuditDocument<'a, R> {
     pub fn of(account: Account, audit: &'a Audit, gaps: &[Gap], receipt: &'a R) -> AuditDocument<'a, R> {
-        let Account { taken, process, jvm, totals, .. } = account;
+        let (start, totals) = Start::of(SCHEMA, account);
         let labels = |agreement| Labels { agreement, agreed_share: Agreement::share(agreement) };
         AuditDocument {
-            schema: SCHEMA,
-            host: Host::here(),
-            taken,
-            process,
-            jvm,
+            start,
             totals,
             rows: audit.rows.iter().map(|row| Row { row, difference_bytes: row.difference() }).collect(),
             malloc: audit.malloc.as_ref().map(malloc::MallocRow::from),

@@ -2,7 +2,7 @@
 
 use super::json::{Head, Subject};
 use super::text::gap_rows;
-use super::units::{counted, human, human_signed, indented, paragraph, percent};
+use super::units::{counted, human, human_amount, indented, paragraph, percent};
 use crate::ledger::{Item, Ledger, Row};
 use crate::show::paint;
 use crate::show::table::Table;
@@ -49,7 +49,7 @@ pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     }
     for row in &ledger.outside {
         writeln!(out)?;
-        let bytes = amount(row.bytes);
+        let bytes = human_amount(row.bytes);
         indented(out, &format!("outside of the figure: {bytes} {} ({})", row.item.title(), row.how), 0)?;
     }
     sockets(out, ledger)?;
@@ -105,20 +105,16 @@ fn item(table: &mut Table, rows: &[Row], total: u64) {
     let Some(first) = rows.first() else { return };
     let sum: i64 = rows.iter().map(|row| row.bytes).sum();
     let bar = if paint::has_bars() { paint::bar(sum.max(0).unsigned_abs(), total) } else { String::new() };
-    table.row([first.item.title(), &amount(sum), &share(sum, total), &bar, ""]);
+    table.row([first.item.title(), &human_amount(sum), &share(sum, total), &bar, ""]);
     for row in rows.iter().filter(|row| row.name.is_some()) {
         let name = row.name.as_deref().unwrap_or_default();
         let name = row.pid.map_or(name.to_string(), |pid| format!("{name} (pid {pid})"));
         let seen = in_all(row).map(human).unwrap_or_default();
-        table.row([&format!("  {name}"), &amount(row.bytes), &share(row.bytes, total), "", &seen]);
+        table.row([&format!("  {name}"), &human_amount(row.bytes), &share(row.bytes, total), "", &seen]);
         for part in row.parts.iter().take(AREAS_SHOWN_MAX) {
             table.row([&format!("    {}", part.name), &human(part.bytes)]);
         }
     }
-}
-
-fn amount(bytes: i64) -> String {
-    u64::try_from(bytes).map_or_else(|_| human_signed(bytes), human)
 }
 
 /// Shown where it is more by a twentieth: the kernel's counters of a process are not exact.

@@ -11,7 +11,7 @@ use crate::map::Area;
 use crate::map::diff::{Cause, Causes, Diff, Lost, Row, What};
 use crate::map::rows::Named;
 use crate::show::paint;
-use crate::show::units::{counted, fitted, human, human_signed, painted, paragraph, shorten};
+use crate::show::units::{counted, fitted, human, human_signed, or_dash, painted, paragraph, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -251,7 +251,7 @@ fn table(out: &mut dyn Write, title: &str, rows: Vec<(String, Figures)>) -> io::
     let titles = ["RESIDENT", "BEFORE", "NOW", "COMMITTED", "IN USE"];
     cells(out, title, titles.map(|title| (title.to_string(), Style::Bold)), Style::Bold)?;
     for (name, figures) in rows.iter().take(ROWS_MAX) {
-        let bytes = |bytes: Option<Bytes>| (bytes.map_or("-".to_string(), human), Style::Plain);
+        let bytes = |bytes: Option<Bytes>| (or_dash(bytes.map(human)), Style::Plain);
         let signed = |bytes: i64| (human_signed(bytes), grown(Some(bytes)));
         let in_use = figures.in_use.map_or(("-".to_string(), Style::Plain), signed);
         let (resident, committed) = (signed(figures.resident), signed(figures.committed));
@@ -262,7 +262,12 @@ fn table(out: &mut dyn Write, title: &str, rows: Vec<(String, Figures)>) -> io::
             Style::Plain,
         )?;
     }
-    match rows.len().saturating_sub(ROWS_MAX) {
+    more(out, rows.len())
+}
+
+/// The rows that are not shown.
+fn more(out: &mut dyn Write, rows: usize) -> io::Result<()> {
+    match rows.saturating_sub(ROWS_MAX) {
         0 => Ok(()),
         more => writeln!(out, "and {more} more (--json lists all)"),
     }

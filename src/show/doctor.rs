@@ -12,12 +12,13 @@ pub use page::page;
 pub use sarif::sarif;
 
 use crate::base::Gap;
+use crate::base::printable::escaped;
 use crate::base::style::Style;
 use crate::doctor::facts::gather::{Gathered, Patient};
 use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{Cost, Entry, Evidence, Finding, Level, Remedy, Subject};
 use crate::show::paint;
-use crate::show::units::{columns, counted, faint, human, led, painted, pasted, shorten, wrapped};
+use crate::show::units::{columns, counted, faint, human, led, painted, pasted, prose, shorten, wrapped};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -77,7 +78,7 @@ impl Shown<'_> {
 
 pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
     if let Some(answer) = shown.if_xmx {
-        lines(out, "", if answer.fits { "it fits" } else { "it does not fit" })?;
+        led(out, "", if answer.fits { "it fits" } else { "it does not fit" })?;
     } else {
         painted(out, ("", Style::Plain), "", (&headline(shown), Style::Bold))?;
     }
@@ -91,11 +92,11 @@ pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
     }
     if let Some(view) = view(shown) {
         writeln!(out)?;
-        lines(out, "", &view)?;
+        led(out, "", &view)?;
     }
     gaps(out, shown)?;
     match shown.findings.first() {
-        Some(worst) => lines(out, "\n", &format!("marusa doctor --explain {} says more", worst.id)),
+        Some(worst) => prose(out, &format!("\nmarusa doctor --explain {} says more", worst.id)),
         None => Ok(()),
     }
 }
@@ -166,14 +167,14 @@ fn one(out: &mut dyn Write, shown: &Shown, finding: &Finding) -> io::Result<()> 
     painted(out, ("  ", Style::Plain), "  ", (&finding.title, Style::Bold))?;
     evidence(out, &finding.evidence)?;
     if let Some(cost) = cost(&finding.cost) {
-        lines(out, "  ", &format!("costs {cost}"))?;
+        led(out, "  ", &format!("costs {cost}"))?;
     }
     for remedy in &finding.remedies {
         let (label, is_command) = label(remedy);
         let text = remedy.text();
         match is_command {
             true => {
-                let command = |line| pasted(out, &format!("  {label:<10}  "), &clean(line));
+                let command = |line| pasted(out, &format!("  {label:<10}  "), &escaped(line));
                 text.lines().try_for_each(command)?;
             }
             false => led(out, &format!("  {label:<10}  "), text)?,
@@ -186,7 +187,7 @@ fn evidence(out: &mut dyn Write, evidence: &[Evidence]) -> io::Result<()> {
     let longest = |texts: &[String], most: usize| {
         texts.iter().map(|text| columns(text)).filter(|columns| *columns <= most).max().unwrap_or(0)
     };
-    let values: Vec<String> = evidence.iter().map(|it| clean(&value(it))).collect();
+    let values: Vec<String> = evidence.iter().map(|it| escaped(&value(it)).into_owned()).collect();
     let value_columns = longest(&values, VALUE_COLUMNS_MAX);
     let room = width().saturating_sub(4 + 2 + value_columns);
     let what_max = WHAT_COLUMNS_MAX.min(room.max(width() / 2));
@@ -312,11 +313,8 @@ pub fn list(out: &mut dyn Write, catalog: &[Entry]) -> io::Result<()> {
         let head = format!("{:<ids$}  {:<14}  ", entry.rule.id, levels(entry));
         led(out, &head, entry.rule.title)?;
     }
-    lines(
-        out,
-        "\n",
-        &format!("{}; marusa doctor --explain ID prints the page of one", counted(catalog.len(), "rule")),
-    )
+    let rules = counted(catalog.len(), "rule");
+    prose(out, &format!("\n{rules}; marusa doctor --explain ID prints the page of one"))
 }
 
 /// "warn", "info, critical", "info..critical".
@@ -325,16 +323,4 @@ fn levels(entry: &Entry) -> String {
         [Level::Info, Level::Warn, Level::Critical] => "info..critical".to_string(),
         levels => levels.iter().map(|level| level.word()).collect::<Vec<_>>().join(", "),
     }
-}
-
-/// A remedy may contain text of a target: no control characters reach the terminal.
-fn clean(text: &str) -> String {
-    crate::base::printable::escaped(text).into_owned()
-}
-
-/// Wrapped and indented.
-fn lines(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
-    let (before, indent) = indent.strip_prefix('\n').map_or(("", indent), |indent| ("\n", indent));
-    write!(out, "{before}")?;
-    led(out, indent, text)
 }

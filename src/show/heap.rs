@@ -1,7 +1,7 @@
 //! `marusa heap`: the largest classes first, then the space between the objects.
 
 use super::text::{gap_rows, who};
-use super::units::{counted, human, indented, percent};
+use super::units::{counted, human, human_or_dash, indented, percent};
 use crate::base::Bytes;
 use crate::jvm::{ClassObjects, Duplicates};
 use crate::map::heap::{HeapObjects, HeapTotals};
@@ -59,10 +59,10 @@ fn classes(out: &mut dyn Write, classes: &[ClassObjects], all: Bytes, by_page_si
     let mut table = Table::new(&titles).ends_kept(0, CLASS_COLUMNS_MIN);
     for row in classes {
         let mut cells = vec![row.class.clone(), row.instances.to_string(), human(row.bytes)];
-        cells.extend((!is_exact).then(|| nothing_or(may_differ(row))));
+        cells.extend((!is_exact).then(|| human_or_dash(may_differ(row))));
         match by_page_size {
             true => {
-                cells.extend(columns.iter().map(|(first, last)| nothing_or(on_pages(row, *first, *last))))
+                cells.extend(columns.iter().map(|(first, last)| human_or_dash(on_pages(row, *first, *last))))
             }
             false => cells.push(percent(row.bytes, all)),
         }
@@ -74,10 +74,6 @@ fn classes(out: &mut dyn Write, classes: &[ClassObjects], all: Bytes, by_page_si
 /// The largest distance of the bounds from `bytes`.
 fn may_differ(row: &ClassObjects) -> Bytes {
     row.bytes.saturating_sub(row.bytes_low).max(row.bytes_high.saturating_sub(row.bytes))
-}
-
-fn nothing_or(bytes: Bytes) -> String {
-    if bytes == 0 { "-".to_string() } else { human(bytes) }
 }
 
 /// Each page size in use; those between a base page and a huge one together.

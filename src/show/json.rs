@@ -4,7 +4,7 @@
 use crate::base::printable::Escaping;
 use crate::base::{Bytes, rfc3339};
 use crate::map::Account;
-use crate::map::model::{GapRow, MappingAccount, PageReport};
+use crate::map::model::{GapRow, Jvm, MappingAccount, PageReport, Process, Taken, Totals};
 use crate::os::host::{self, Host};
 use crate::snapshot::hidden::Hidden;
 use schemars::JsonSchema;
@@ -43,6 +43,24 @@ impl Head {
     /// "marusa/list/2".
     pub fn now(schema: &'static str) -> Head {
         Head { schema, taken: Here::now(), host: Host::here() }
+    }
+}
+
+/// How a document of one snapshot starts.
+#[derive(JsonSchema, Serialize)]
+pub struct Start {
+    schema: &'static str,
+    host: Host,
+    taken: Taken,
+    process: Process,
+    jvm: Option<Jvm>,
+}
+
+impl Start {
+    /// And the sums of the account.
+    pub fn of(schema: &'static str, account: Account) -> (Start, Totals) {
+        let Account { taken, process, jvm, totals, .. } = account;
+        (Start { schema, host: Host::here(), taken, process, jvm }, totals)
     }
 }
 

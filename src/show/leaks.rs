@@ -236,11 +236,10 @@ fn towards_bound(row: &Row) -> String {
 fn early(row: &Row, since: &Since) -> String {
     let growth = &row.growth;
     let but = match growth.caveat {
-        Some(Caveat::StillSlowing) => "more and more slowly",
-        Some(Caveat::Steps) => "in a few steps",
+        Some(Caveat::StillSlowing) => " more and more slowly",
+        Some(Caveat::Steps) => " in a few steps",
         _ => "",
     };
-    let but = if but.is_empty() { String::new() } else { format!(" {but}") };
     let later = growth
         .needs_minutes
         .map_or(String::new(), |minutes| format!("; {} more may settle it", time(minutes)));

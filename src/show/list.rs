@@ -142,7 +142,7 @@ fn pages(mode: PageMode) -> &'static str {
     }
 }
 
-fn gaps(jvm: &Jvm) -> Vec<&Gap> {
+fn gaps(jvm: &Jvm) -> impl Iterator<Item = &Gap> {
     [
         jvm.vm.as_ref().err(),
         jvm.version.as_ref().err(),
@@ -154,7 +154,6 @@ fn gaps(jvm: &Jvm) -> Vec<&Gap> {
     ]
     .into_iter()
     .flatten()
-    .collect()
 }
 
 /// Unknown is null, with an entry in `gaps` that names the pid.
@@ -189,7 +188,7 @@ struct JvmRow<'a> {
 impl<'a> ListDocument<'a> {
     /// `given_up`: processes that were not read whole, by pid; one that is not a JVM for all that is known is only among the gaps.
     pub fn of(jvms: &'a [Jvm], given_up: &'a [(i32, Gap)], hidden: &'a Hidden) -> ListDocument<'a> {
-        let of_jvms = jvms.iter().flat_map(|jvm| gaps(jvm).into_iter().map(|gap| (jvm.process.pid, gap)));
+        let of_jvms = jvms.iter().flat_map(|jvm| gaps(jvm).map(|gap| (jvm.process.pid, gap)));
         let mut all: Vec<(i32, &Gap)> = of_jvms.collect();
         for (pid, gap) in given_up {
             if !all.contains(&(*pid, gap)) {

@@ -8,7 +8,7 @@ mod lines;
 mod rows;
 mod stacked;
 
-pub use axis::Axis;
+pub use axis::{Axis, grouped};
 pub use lines::{Series, lines};
 pub use rows::{Dot, Room, Row, Span, rows};
 pub use stacked::{Layer, stacked};

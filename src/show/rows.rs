@@ -22,21 +22,28 @@ pub fn csv(out: &mut dyn Write, recording: &Recording) -> io::Result<()> {
     let names = FIRST.into_iter().chain(measures.iter().map(|measure| measure.name()));
     writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
     each(recording, |row| {
-        let text = |text: Option<&str>| text.map_or(String::new(), quoted);
-        let number = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
-        let mut fields = vec![
-            time(row),
-            row.steady_ms.to_string(),
-            row.pid.to_string(),
-            text(row.main),
-            row.subject.to_string(),
-            text(row.area),
-            text(row.name.as_deref()),
-            number(row.account_age_ms),
-        ];
-        fields.extend(row.values.iter().map(|value| number(*value)));
-        writeln!(out, "{}", fields.join(","))
+        let fields = first(row).into_iter().chain(row.values.iter().map(|value| (*value).into()));
+        let field = |value: Value| match value {
+            Value::Null => String::new(),
+            Value::String(text) => quoted(&text),
+            number => number.to_string(),
+        };
+        writeln!(out, "{}", fields.map(field).collect::<Vec<_>>().join(","))
     })
+}
+
+/// The columns before the measures.
+fn first(row: &Row) -> [Value; FIRST.len()] {
+    [
+        time(row).into(),
+        row.steady_ms.into(),
+        row.pid.into(),
+        row.main.into(),
+        row.subject.into(),
+        row.area.into(),
+        row.name.clone().into(),
+        row.account_age_ms.into(),
+    ]
 }
 
 /// A field as RFC 4180 writes it. What acts on a terminal is escaped: `cat` may follow.
@@ -52,21 +59,11 @@ fn quoted(text: &str) -> String {
 pub fn json_lines(out: &mut dyn Write, recording: &Recording) -> io::Result<()> {
     let measures = columns();
     each(recording, |row| {
-        let mut object = Map::new();
-        let mut add = |key: &str, value: Value| object.insert(key.to_string(), value);
-        add("time", time(row).into());
-        add("steady_ms", row.steady_ms.into());
-        add("pid", row.pid.into());
-        add("main", row.main.into());
-        add("subject", row.subject.into());
-        add("area", row.area.into());
-        add("name", row.name.clone().into());
-        add("account_age_ms", row.account_age_ms.into());
-        for (measure, value) in measures.iter().zip(&row.values) {
-            if let Some(value) = value {
-                add(measure.name(), (*value).into());
-            }
-        }
+        let known = measures.iter().zip(&row.values).filter_map(|(of, value)| Some((of.name(), (*value)?)));
+        let known = known.map(|(name, value)| (name, value.into()));
+        let first = FIRST.into_iter().zip(first(row));
+        let object: Map<String, Value> =
+            first.chain(known).map(|(name, value)| (name.to_string(), value)).collect();
         serde_json::to_writer(Escaping::new(&mut *out), &object)?;
         writeln!(out)
     })

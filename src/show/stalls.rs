@@ -10,6 +10,7 @@ use crate::base::{Gap, rfc3339};
 use crate::measure::stalls::interval::{Figures, Missing};
 use crate::measure::stalls::table::{By, Line, Row, Traced, Who, share};
 use crate::measure::stalls::{Report, Stall};
+use crate::os::page_kind::size_name;
 use crate::os::thp::Thp;
 use crate::show::units::{counted, hanging, prose, shorten};
 use std::io::{self, Write};
@@ -172,52 +173,24 @@ impl Columns {
         Columns { who, stall, has_shares, has_p99: is_wide }
     }
 
-    fn line(&self, out: &mut dyn Write, cells: &Cells) -> io::Result<()> {
-        let Columns { who: room, stall, .. } = *self;
-        let who = shorten(&cells.who, room);
-        let mut text = format!(
-            "{who:<room$} {:<stall$}{:>5}{:>8}{:>11}{:>10}",
-            cells.stall, cells.size, cells.count, cells.total, cells.worst
-        );
-        if self.has_p99 {
-            text.push_str(&format!("{:>10}", cells.p99));
-        }
-        if self.has_shares {
-            text.push_str(&format!("{:>8}", cells.time));
-        }
-        if self.has_p99 {
-            text.push_str(&format!("{:>8}", cells.cpu));
+    fn line(&self, out: &mut dyn Write, cells: [String; 9]) -> io::Result<()> {
+        let Columns { who: room, stall: stall_room, .. } = *self;
+        let [who, stall, size, count, total, worst, p99, time, cpu] = cells;
+        let who = shorten(&who, room);
+        let mut text = format!("{who:<room$} {stall:<stall_room$}{size:>5}{count:>8}{total:>11}{worst:>10}");
+        let more = [(self.has_p99, 10, p99), (self.has_shares, 8, time), (self.has_p99, 8, cpu)];
+        for (_, room, cell) in more.iter().filter(|(has_room, ..)| *has_room) {
+            text += &format!("{cell:>room$}");
         }
         writeln!(out, "{}", text.trim_end())
     }
 }
 
-#[derive(Default)]
-struct Cells {
-    who: String,
-    stall: String,
-    size: String,
-    count: String,
-    total: String,
-    worst: String,
-    p99: String,
-    time: String,
-    cpu: String,
-}
+const TITLES: [&str; 9] =
+    ["who", "stall", "size", "count", "total ms", "worst ms", "p99 ms", "% time", "% cpu"];
 
 fn titles(out: &mut dyn Write) -> io::Result<()> {
-    let cells = Cells {
-        who: "who".into(),
-        stall: "stall".into(),
-        size: "size".into(),
-        count: "count".into(),
-        total: "total ms".into(),
-        worst: "worst ms".into(),
-        p99: "p99 ms".into(),
-        time: "% time".into(),
-        cpu: "% cpu".into(),
-    };
-    Columns::fitting().line(out, &cells)?;
+    Columns::fitting().line(out, TITLES.map(str::to_string))?;
     writeln!(out, "{}", "-".repeat(width()))
 }
 
@@ -228,32 +201,32 @@ fn row(out: &mut dyn Write, row: &Row, seconds: f64) -> io::Result<()> {
     let cpu_ms = row.cpu_ms.as_ref().ok().copied().unwrap_or(0.0);
     let waits = row.lines.iter().filter(|line| line.stall.is_wait()).count();
     for line in &row.lines {
-        let name = stall_word(line.stall, columns.has_p99);
-        let size = size(line.order);
-        columns.line(out, &cells(std::mem::take(&mut who), name, size, &line.figures, seconds, cpu_ms))?;
+        let names = [std::mem::take(&mut who), stall_word(line.stall, columns.has_p99), size(line.order)];
+        columns.line(out, cells(names, &line.figures, seconds, cpu_ms))?;
     }
     if waits != 1 || row.who == Who::Total {
-        let name = "waited".to_string();
-        columns.line(out, &cells(who, name, String::new(), &row.waited, seconds, cpu_ms))?;
+        let names = [who, "waited".to_string(), String::new()];
+        columns.line(out, cells(names, &row.waited, seconds, cpu_ms))?;
     }
     Ok(())
 }
 
-fn cells(who: String, stall: String, size: String, figures: &Figures, seconds: f64, cpu_ms: f64) -> Cells {
+/// In the order of `TITLES`.
+fn cells([who, stall, size]: [String; 3], figures: &Figures, seconds: f64, cpu_ms: f64) -> [String; 9] {
     let percent = |of_ms: f64| share(figures.ns, of_ms).map_or(String::new(), |share| format!("{share:.1}"));
     let is_only_begun = figures.count == 0 && figures.going_on > 0;
-    Cells {
+    [
         who,
         stall,
         size,
         // It has not ended yet.
-        count: if is_only_begun { "..".to_string() } else { figures.count.to_string() },
-        total: milliseconds(figures.ns),
-        worst: if figures.worst_ns > 0 { milliseconds(figures.worst_ns) } else { String::new() },
-        p99: figures.histogram.p99_ns().map_or(String::new(), milliseconds),
-        time: percent(seconds * 1e3),
-        cpu: percent(cpu_ms),
-    }
+        if is_only_begun { "..".to_string() } else { figures.count.to_string() },
+        milliseconds(figures.ns),
+        if figures.worst_ns > 0 { milliseconds(figures.worst_ns) } else { String::new() },
+        figures.histogram.p99_ns().map_or(String::new(), milliseconds),
+        percent(seconds * 1e3),
+        percent(cpu_ms),
+    ]
 }
 
 fn title(who: &Who) -> String {
@@ -299,20 +272,19 @@ fn stall_word(stall: Stall, is_wide: bool) -> String {
 
 /// "2m", "64k"; empty where there is no order.
 fn size(order: Option<u32>) -> String {
-    let Some(kib) = order.and_then(|order| 4_u64.checked_shl(order)) else { return String::new() };
-    match kib {
-        1024.. => format!("{}m", kib >> 10),
-        _ => format!("{kib}k"),
-    }
+    order.and_then(|order| 4096_u64.checked_shl(order)).map_or(String::new(), size_name)
 }
 
 /// "0.04", "12.3", "4567": three digits say enough.
 fn milliseconds(ns: u64) -> String {
-    let ms = ns as f64 / 1e6;
-    match ms {
-        _ if ms >= 99.95 => format!("{ms:.0}"),
-        _ if ms >= 9.995 => format!("{ms:.1}"),
-        _ => format!("{ms:.2}"),
+    three_digits(ns as f64 / 1e6)
+}
+
+fn three_digits(value: f64) -> String {
+    match value {
+        _ if value >= 99.95 => format!("{value:.0}"),
+        _ if value >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
     }
 }
 
@@ -347,7 +319,7 @@ fn untraced(out: &mut dyn Write, report: &Report, gap: &Gap) -> io::Result<()> {
     }
 }
 
-fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
+pub(super) fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
     if gaps.is_empty() {
         return Ok(());
     }

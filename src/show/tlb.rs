@@ -3,12 +3,14 @@
 
 mod json;
 
+use super::stalls::gaps;
 use super::width::width;
 use crate::base::{Bytes, Gap, Known, rfc3339};
 use crate::measure::events::{Model, Side};
 use crate::measure::interval::Count;
-use crate::measure::tlb::{ModeFigures, Report, Row, SideFigures, Who};
+use crate::measure::tlb::{Report, Row, Who};
 use crate::os::cpu::Cpu;
+use crate::os::page_kind::size_name;
 use crate::os::perf::Mode;
 use crate::show::table::Table;
 use crate::show::units::{counted, hanging, human, paragraph, pasted, shorten};
@@ -53,18 +55,15 @@ fn is_wide() -> bool {
 struct Lines(Vec<[String; 8]>);
 
 impl Lines {
-    /// Rates and times: of the instruction side, of the data side.
-    fn push(
-        &mut self,
-        [name, mode, size]: [&str; 3],
-        rates: [Option<&Known<f64>>; 2],
-        times: [Option<&Known<f64>>; 2],
-        both: Option<&Known<f64>>,
-    ) {
-        let [code_rate, data_rate] = rates.map(|rate| rate.map_or(String::new(), count));
-        let [code_time, data_time] = times.map(|time| time.map_or(String::new(), percent));
-        let both = both.map_or(String::new(), percent);
-        let [name, mode, size] = [name, mode, size].map(str::to_string);
+    /// Walks and the time of them: of the instruction side, of the data side.
+    fn push(&mut self, names: [&str; 3], sides: [Option<(&Known<f64>, &Known<f64>)>; 2], seconds: f64) {
+        let [name, mode, size] = names.map(str::to_string);
+        let rate = |walks: &Known<f64>| count(&walks.clone().map(|walks| walks / seconds));
+        let cells = |(walks, time)| [rate(walks), percent(time)];
+        let [[code_rate, code_time], [data_rate, data_time]] =
+            sides.map(|side| side.map(cells).unwrap_or_default());
+        let times = sides.into_iter().flatten().map(|(_, time)| time.clone());
+        let both = percent(&times.sum::<Known<f64>>().map(|time| time.min(1.0)));
         self.0.push([name, mode, size, code_rate, code_time, data_rate, data_time, both]);
     }
 
@@ -145,14 +144,12 @@ pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result
     let rows: Vec<&Row> = busy.collect();
     let mut lines = Lines::default();
     for row in rows.iter().take(shown) {
-        match by_thread {
-            true => short_row(&mut lines, row, report.seconds),
-            false => full_row(&mut lines, row, &share_of_cpu(row, &report.total), report.seconds),
-        }
+        let name = if by_thread { title(&row.who) } else { share_of_cpu(row, &report.total) };
+        add(&mut lines, row, name, !by_thread, report.seconds);
     }
     let mut sum = Lines::default();
-    full_row(&mut sum, &report.total, &title(&Who::Total), report.seconds);
-    sum.push(["", "", "ttl"], [None, None], [None, None], Some(&report.total.time));
+    add(&mut sum, &report.total, title(&Who::Total), true, report.seconds);
+    sum.0.push(["", "", "ttl", "", "", "", "", &percent(&report.total.time)].map(str::to_string));
     lines.write(out, sum)?;
     if rows.len() > shown {
         hanging(out, &format!("and {} (--json lists all)", counted(rows.len() - shown, "more thread")), 0)?;
@@ -185,14 +182,6 @@ fn after(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     }
     report.notes.iter().try_for_each(|note| hanging(out, note, 0))?;
     gaps(out, &report.gaps)
-}
-
-fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
-    if gaps.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\nnot known:")?;
-    gaps.iter().try_for_each(|gap| hanging(out, &gap.to_string(), 2))
 }
 
 /// What %tim is.
@@ -229,69 +218,30 @@ fn rule(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}+{side}+{side}+{}", dash(name + 9), dash(time))
 }
 
-/// A line for each mode and page size that has misses, at least one for each mode in which the threads ran.
-fn full_row(lines: &mut Lines, row: &Row, name: &str, seconds: f64) {
-    let mut name = name.to_string();
-    for mode in &row.modes {
-        if mode.cycles == Ok(0.0) {
-            continue;
-        }
-        let mut sizes: Vec<Option<u64>> = mode
-            .sides
-            .iter()
-            .flat_map(|side| &side.pages)
-            .filter(|page| page.walks != Ok(0.0))
-            .map(|page| page.page_bytes)
-            .collect();
+/// A line for each mode in which the threads ran, or for each of its page sizes that has misses.
+fn add(lines: &mut Lines, row: &Row, mut name: String, by_size: bool, seconds: f64) {
+    const SIDES: [Side; 2] = [Side::Instruction, Side::Data];
+    for mode in row.modes.iter().filter(|mode| mode.cycles != Ok(0.0)) {
+        let pages = mode.sides.iter().filter(|_| by_size).flat_map(|side| &side.pages);
+        let mut sizes: Vec<Option<u64>> =
+            pages.filter(|page| page.walks != Ok(0.0)).map(|page| page.page_bytes).collect();
         sizes.sort_unstable();
         sizes.dedup();
+        let letter = &mode_word(mode.mode)[..1];
         for size in &sizes {
-            let page =
-                |side| mode.side(side).and_then(|it| it.pages.iter().find(|page| page.page_bytes == *size));
-            let (code, data) = (page(Side::Instruction), page(Side::Data));
-            let rate = |walks: &Known<f64>| walks.clone().map(|walks| walks / seconds);
-            let (code_rate, data_rate) = (code.map(|it| rate(&it.walks)), data.map(|it| rate(&it.walks)));
-            let both = sum([code.map(|it| &it.time), data.map(|it| &it.time)]);
-            let head = [name.as_str(), mode_letter(mode.mode), &size_word(*size)];
-            lines.push(
-                head,
-                [code_rate.as_ref(), data_rate.as_ref()],
-                [code.map(|it| &it.time), data.map(|it| &it.time)],
-                Some(&both),
-            );
+            let page = |side| {
+                let mut pages = mode.side(side)?.pages.iter();
+                pages.find(|page| page.page_bytes == *size).map(|page| (&page.walks, &page.time))
+            };
+            lines.push([&name, letter, &size_word(*size)], SIDES.map(page), seconds);
             name.clear();
         }
         if sizes.is_empty() {
-            mode_line(lines, &name, mode, seconds);
+            let whole = |side| mode.side(side).map(|side| (&side.walks, &side.time));
+            lines.push([&name, letter, "all"], SIDES.map(whole), seconds);
             name.clear();
         }
     }
-}
-
-/// A line for each mode, all sizes.
-fn short_row(lines: &mut Lines, row: &Row, seconds: f64) {
-    let mut name = title(&row.who);
-    for mode in row.modes.iter().filter(|mode| mode.cycles != Ok(0.0)) {
-        mode_line(lines, &name, mode, seconds);
-        name.clear();
-    }
-}
-
-fn mode_line(lines: &mut Lines, name: &str, mode: &ModeFigures, seconds: f64) {
-    let rate = |side: &SideFigures| side.walks.clone().map(|walks| walks / seconds);
-    let (code, data) = (mode.side(Side::Instruction), mode.side(Side::Data));
-    let both = sum([code.map(|it| &it.time), data.map(|it| &it.time)]);
-    let (code_rate, data_rate) = (code.map(rate), data.map(rate));
-    lines.push(
-        [name, mode_letter(mode.mode), "all"],
-        [code_rate.as_ref(), data_rate.as_ref()],
-        [code.map(|it| &it.time), data.map(|it| &it.time)],
-        Some(&both),
-    );
-}
-
-fn sum(times: [Option<&Known<f64>>; 2]) -> Known<f64> {
-    times.into_iter().flatten().cloned().sum::<Known<f64>>().map(|time| time.min(1.0))
 }
 
 /// "11.0", "?".
@@ -325,15 +275,7 @@ fn title(who: &Who) -> String {
     }
 }
 
-fn mode_letter(mode: Mode) -> &'static str {
-    match mode {
-        Mode::User => "u",
-        Mode::Kernel => "k",
-        Mode::All => "a",
-    }
-}
-
-/// The word of the JSON.
+/// The word of the JSON; the table has its first letter.
 fn mode_word(mode: Mode) -> &'static str {
     match mode {
         Mode::User => "user",
@@ -344,12 +286,7 @@ fn mode_word(mode: Mode) -> &'static str {
 
 /// "4k", "2m", "1g", as trapstat writes them; "any" where the processor does not distinguish sizes.
 fn size_word(bytes: Option<u64>) -> String {
-    match bytes {
-        None => "any".to_string(),
-        Some(bytes) if bytes >= 1 << 30 => format!("{}g", bytes >> 30),
-        Some(bytes) if bytes >= 1 << 20 => format!("{}m", bytes >> 20),
-        Some(bytes) => format!("{}k", bytes >> 10),
-    }
+    bytes.map_or("any".to_string(), size_name)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::base::{Bytes, Gap, Known};
 use crate::map::trim::{Advice, ArenaPrediction, Held, Outcome, Prediction};
 use crate::map::{Account, MemoryMap};
 use crate::show::table::Table;
-use crate::show::units::{counted, hanging, human, human_signed, paragraph, pasted, prose};
+use crate::show::units::{counted, hanging, human, human_signed, or_dash, paragraph, pasted, prose};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
@@ -68,7 +68,7 @@ fn prediction_text(out: &mut dyn Write, prediction: &Prediction) -> io::Result<(
         std::cmp::Reverse(arena.held.as_ref().map_or(0, |held| held.free_resident_bytes))
     });
     for arena in arenas.iter().take(ARENAS_SHOWN_MAX) {
-        let threads = arena.attached_threads.map_or("-".to_string(), |threads| threads.to_string());
+        let threads = or_dash(arena.attached_threads);
         let name = if arena.number == 0 { "main".to_string() } else { arena.number.to_string() };
         arena_row(&mut table, &name, &threads, arena.system_bytes, &arena.held);
     }
@@ -158,14 +158,13 @@ fn against(outcome: &Outcome) -> String {
 }
 
 fn price_text(out: &mut dyn Write, outcome: &Outcome, price: &Price) -> io::Result<()> {
-    let count = |faults: Option<u64>| faults.map_or("-".to_string(), |faults| faults.to_string());
     let mut text = format!(
         "price: {:.1} ms for the call, {} page faults during it",
         price.call_ms,
-        count(price.faults_during)
+        or_dash(price.faults_during)
     );
     if price.watched_seconds > 0 {
-        text += &format!(", {} in the {} s after", count(price.faults_after), price.watched_seconds);
+        text += &format!(", {} in the {} s after", or_dash(price.faults_after), price.watched_seconds);
     }
     if let Some(later) = price.resident_later_bytes {
         let grown =

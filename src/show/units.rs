@@ -21,6 +21,21 @@ pub fn human_signed(bytes: i64) -> String {
     }
 }
 
+/// "-" where it is not known.
+pub fn or_dash(figure: Option<impl ToString>) -> String {
+    figure.map_or("-".to_string(), |figure| figure.to_string())
+}
+
+/// "-" for nothing.
+pub fn human_or_dash(bytes: u64) -> String {
+    if bytes == 0 { "-".to_string() } else { human(bytes) }
+}
+
+/// "12 KiB", "-12 KiB": a negative amount has its sign.
+pub fn human_amount(bytes: i64) -> String {
+    u64::try_from(bytes).map_or_else(|_| human_signed(bytes), human)
+}
+
 /// `part` of `whole` in percent, one decimal; empty when the whole is 0.
 pub fn percent(part: u64, whole: u64) -> String {
     match whole {

@@ -30,7 +30,10 @@ fn faces(snapshot: &Snapshot) -> Faces {
     let map: MemoryMap = map::join(snapshot);
     let account = Account::of(snapshot, &map);
     let mut text = Vec::new();
-    text::by_part(&mut text, &account).expect("a vector takes all");
+    text::head(&mut text, &account)
+        .and_then(|()| text::by_part(&mut text, &account))
+        .and_then(|()| text::gap_rows(&mut text, &account.gaps))
+        .expect("a vector takes all");
     let page = Page {
         title: String::new(),
         made_at: String::new(),

@@ -77,12 +77,17 @@ fn tables(path: &Path) -> String {
         ("arena", text::by_arena),
     ];
     let mut out = Vec::new();
+    let mut write = |name: &str, table: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
+        writeln!(out, "==== {name}")?;
+        text::head(&mut out, &account)?;
+        table(&mut out)?;
+        // What is not known comes after the reasons, which are not here.
+        if name == "page-size" { Ok(()) } else { text::gap_rows(&mut out, &account.gaps) }
+    };
     for (name, table) in tables {
-        writeln!(out, "==== {name}").and_then(|()| table(&mut out, &account)).expect("a vector takes all");
+        write(name, &|out| table(out, &account)).expect("a vector takes all");
     }
-    writeln!(out, "==== mapping")
-        .and_then(|()| text::by_mapping(&mut out, &account, &snapshot, &joined))
-        .expect("a vector takes all");
+    write("mapping", &|out| text::by_mapping(out, &snapshot, &joined)).expect("a vector takes all");
     String::from_utf8(out).expect("UTF-8")
 }
 

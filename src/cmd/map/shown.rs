@@ -56,24 +56,31 @@ impl Shown<'_> {
     fn text(&self, args: &MapArgs, out: &mut dyn Write) -> io::Result<()> {
         // A probe wants its answer, not the account.
         let is_probe = args.by.is_none() && !args.pages.require.is_empty();
-        match (args.taxonomy, args.by()) {
-            (Taxonomy::Paper, _) => text::by_paper(out, &self.account)?,
-            _ if is_probe => {}
-            (_, By::Area) => text::by_area_and_part(out, &self.account)?,
-            (_, By::Part) => text::by_part(out, &self.account)?,
-            (_, By::Mapping) => text::by_mapping(out, &self.account, self.snapshot, &self.map)?,
-            (_, By::Thread) => text::by_thread(out, &self.account, args.each)?,
-            (_, By::Library) => text::by_library(out, &self.account, args.each)?,
-            (_, By::PageSize) => {
-                text::by_page_size(out, &self.account)?;
-                self.pages.iter().try_for_each(|pages| pages.text(out))?;
-                text::gap_rows(out, &self.account.gaps)?;
-            }
-            (_, By::Arena) => text::by_arena(out, &self.account)?,
-            (_, By::Holder) => text::by_holder(out, &self.account)?,
-            (_, By::Loader) => text::by_loader(out, &self.account)?,
-            (_, By::Buffer) => text::by_buffer(out, &self.account)?,
+        if args.taxonomy == Taxonomy::Paper || !is_probe {
+            text::head(out, &self.account)?;
+            self.table(args, out)?;
+            text::gap_rows(out, &self.account.gaps)?;
         }
         self.pages.iter().try_for_each(|pages| pages.requirements(out))
+    }
+
+    fn table(&self, args: &MapArgs, out: &mut dyn Write) -> io::Result<()> {
+        let account = &self.account;
+        match (args.taxonomy, args.by()) {
+            (Taxonomy::Paper, _) => text::by_paper(out, account),
+            (_, By::Area) => text::by_area_and_part(out, account),
+            (_, By::Part) => text::by_part(out, account),
+            (_, By::Mapping) => text::by_mapping(out, self.snapshot, &self.map),
+            (_, By::Thread) => text::by_thread(out, account, args.each),
+            (_, By::Library) => text::by_library(out, account, args.each),
+            (_, By::PageSize) => {
+                text::by_page_size(out, account)?;
+                self.pages.iter().try_for_each(|pages| pages.text(out))
+            }
+            (_, By::Arena) => text::by_arena(out, account),
+            (_, By::Holder) => text::by_holder(out, account),
+            (_, By::Loader) => text::by_loader(out, account),
+            (_, By::Buffer) => text::by_buffer(out, account),
+        }
     }
 }

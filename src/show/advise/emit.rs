@@ -3,8 +3,6 @@
 use crate::advise::Workload;
 use crate::base::Bytes;
 use crate::base::printable::escaped;
-use serde::Serialize;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use yaml_rust2::{Yaml, YamlEmitter};
 
@@ -18,90 +16,6 @@ pub enum Format {
     Systemd,
     /// A VerticalPodAutoscaler that stays within what the JVM needs
     Vpa,
-}
-
-#[derive(Serialize)]
-struct Patch {
-    spec: PatchSpec,
-}
-
-#[derive(Serialize)]
-struct PatchSpec {
-    template: Template,
-}
-
-#[derive(Serialize)]
-struct Template {
-    spec: PodSpec,
-}
-
-#[derive(Serialize)]
-struct PodSpec {
-    containers: Vec<Container>,
-}
-
-#[derive(Serialize)]
-struct Container {
-    name: String,
-    resources: Resources,
-    env: Vec<Variable>,
-}
-
-#[derive(Serialize)]
-struct Resources {
-    requests: BTreeMap<&'static str, String>,
-    limits: BTreeMap<&'static str, String>,
-}
-
-#[derive(Serialize)]
-struct Variable {
-    name: String,
-    value: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Autoscaler<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    metadata: Metadata,
-    spec: AutoscalerSpec<'a>,
-}
-
-#[derive(Serialize)]
-struct Metadata {
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AutoscalerSpec<'a> {
-    target_ref: TargetRef<'a>,
-    resource_policy: Policy,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TargetRef<'a> {
-    api_version: &'static str,
-    kind: &'a str,
-    name: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Policy {
-    container_policies: Vec<ContainerPolicy>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ContainerPolicy {
-    container_name: String,
-    controlled_values: &'static str,
-    min_allowed: BTreeMap<&'static str, String>,
 }
 
 /// What is set for one workload.
@@ -174,8 +88,8 @@ pub fn emit(out: &mut dyn Write, format: Format, workloads: &[Workload]) -> io::
             writeln!(out, "# The names of its pods do not show its kind: check it.")?;
         }
         match format {
-            Format::Kubernetes => yaml(out, &patch(&setting))?,
-            Format::Vpa => yaml(out, &autoscaler(&setting))?,
+            Format::Kubernetes => patch(out, &setting)?,
+            Format::Vpa => autoscaler(out, &setting)?,
             Format::Docker => docker(out, &setting)?,
             Format::Systemd => systemd(out, &setting)?,
         }
@@ -184,30 +98,64 @@ pub fn emit(out: &mut dyn Write, format: Format, workloads: &[Workload]) -> io::
 }
 
 /// Requests are as large as limits: memory that is not reserved is taken by others just when the heap fills.
-fn patch(setting: &Setting) -> Patch {
-    let memory = || BTreeMap::from([("memory", setting.limit.clone())]);
-    let env = setting.variables().map(|(name, value)| Variable { name, value }).collect();
-    let resources = Resources { requests: memory(), limits: memory() };
-    let containers = vec![Container { name: setting.container(), resources, env }];
-    Patch { spec: PatchSpec { template: Template { spec: PodSpec { containers } } } }
+fn patch(out: &mut dyn Write, setting: &Setting) -> io::Result<()> {
+    let (name, limit) = (scalar(&setting.container())?, &setting.limit);
+    write!(
+        out,
+        "\
+spec:
+  template:
+    spec:
+      containers:
+        - name: {name}
+          resources:
+            requests:
+              memory: {limit}
+            limits:
+              memory: {limit}
+          env:
+"
+    )?;
+    setting.variables().try_for_each(|(name, value)| {
+        let (name, value) = (scalar(&name)?, scalar(&value)?);
+        writeln!(out, "            - name: {name}\n              value: {value}")
+    })
 }
 
-fn autoscaler<'a>(setting: &Setting<'a>) -> Autoscaler<'a> {
-    let kind = setting.workload.kind.as_deref().unwrap_or("Deployment");
-    let policy = ContainerPolicy {
-        container_name: setting.container(),
-        controlled_values: "RequestsAndLimits",
-        min_allowed: BTreeMap::from([("memory", setting.limit.clone())]),
+fn autoscaler(out: &mut dyn Write, setting: &Setting) -> io::Result<()> {
+    let (name, container, limit) = (scalar(&setting.name())?, scalar(&setting.container())?, &setting.limit);
+    let kind = scalar(setting.workload.kind.as_deref().unwrap_or("Deployment"))?;
+    let namespace = match &setting.workload.key.namespace {
+        Some(namespace) => format!("  namespace: {}\n", scalar(namespace)?),
+        None => String::new(),
     };
-    Autoscaler {
-        api_version: "autoscaling.k8s.io/v1",
-        kind: "VerticalPodAutoscaler",
-        metadata: Metadata { name: setting.name(), namespace: setting.workload.key.namespace.clone() },
-        spec: AutoscalerSpec {
-            target_ref: TargetRef { api_version: "apps/v1", kind, name: setting.name() },
-            resource_policy: Policy { container_policies: vec![policy] },
-        },
-    }
+    write!(
+        out,
+        "\
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata:
+  name: {name}
+{namespace}spec:
+  targetRef:
+    apiVersion: apps/v1
+    kind: {kind}
+    name: {name}
+  resourcePolicy:
+    containerPolicies:
+      - containerName: {container}
+        controlledValues: RequestsAndLimits
+        minAllowed:
+          memory: {limit}
+"
+    )
+}
+
+/// A text in YAML, in quotation marks where it would be something else without.
+fn scalar(text: &str) -> io::Result<String> {
+    let mut yaml = String::new();
+    YamlEmitter::new(&mut yaml).dump(&Yaml::String(text.to_string())).map_err(io::Error::other)?;
+    Ok(yaml.split_off("---\n".len()))
 }
 
 fn docker(out: &mut dyn Write, setting: &Setting) -> io::Result<()> {
@@ -227,25 +175,4 @@ fn systemd(out: &mut dyn Write, setting: &Setting) -> io::Result<()> {
 
 fn mib(bytes: Bytes) -> u64 {
     bytes >> 20
-}
-
-fn yaml(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
-    let mut text = String::new();
-    let value = serde_json::to_value(document)?;
-    YamlEmitter::new(&mut text).dump(&of_json(&value)).map_err(io::Error::other)?;
-    writeln!(out, "{}", text.strip_prefix("---\n").unwrap_or(&text))
-}
-
-fn of_json(value: &serde_json::Value) -> Yaml {
-    use serde_json::Value;
-    match value {
-        Value::Null => Yaml::Null,
-        Value::Bool(is) => Yaml::Boolean(*is),
-        Value::Number(number) => number.as_i64().map_or(Yaml::Real(number.to_string()), Yaml::Integer),
-        Value::String(text) => Yaml::String(text.clone()),
-        Value::Array(all) => Yaml::Array(all.iter().map(of_json).collect()),
-        Value::Object(all) => {
-            Yaml::Hash(all.iter().map(|(name, value)| (Yaml::String(name.clone()), of_json(value))).collect())
-        }
-    }
 }

@@ -4,7 +4,7 @@ use crate::base::Bytes;
 use crate::map::audit::malloc::{ArenaRow, MallocAudit, MmappedRow, TagRow, difference};
 use crate::map::model::TagAccount;
 use crate::show::table::Table;
-use crate::show::units::{counted, hanging};
+use crate::show::units::{counted, hanging, or_dash};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -43,11 +43,11 @@ pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
 fn tag(row: &TagRow) -> [String; 7] {
     [
         row.tag.clone(),
-        number(row.ours_blocks),
-        number(row.ours_bytes),
-        number(row.counted_bytes),
+        or_dash(row.ours_blocks),
+        or_dash(row.ours_bytes),
+        or_dash(row.counted_bytes),
         apart(row.ours_bytes, row.counted_bytes),
-        number(row.said_bytes),
+        or_dash(row.said_bytes),
         apart(row.ours_bytes, row.said_bytes),
     ]
 }
@@ -55,16 +55,12 @@ fn tag(row: &TagRow) -> [String; 7] {
 fn arena(row: &ArenaRow) -> [String; 6] {
     [
         if row.number == 0 { "main arena".to_string() } else { format!("arena {}", row.number) },
-        number(row.ours_system_bytes),
-        number(row.said_system_bytes),
-        number(row.ours_free_bytes),
-        number(row.said_free_bytes),
+        or_dash(row.ours_system_bytes),
+        or_dash(row.said_system_bytes),
+        or_dash(row.ours_free_bytes),
+        or_dash(row.said_free_bytes),
         apart(row.ours_free_bytes, row.said_free_bytes),
     ]
-}
-
-fn number(figure: Option<u64>) -> String {
-    figure.map_or("-".to_string(), |figure| figure.to_string())
 }
 
 /// "+16", "-3", "0"; "" where either is not known.

@@ -2,6 +2,7 @@
 
 use crate::experiment::stats::Scale;
 use crate::experiment::trial_record::Unit;
+use crate::show::plot::grouped;
 use crate::show::units::human;
 
 /// "9.90 s", "412.0 MiB", "1,234".
@@ -55,15 +56,7 @@ fn thousands(value: f64) -> String {
     if value.fract() != 0.0 && value.abs() < 100.0 {
         return format!("{value:.1}");
     }
-    let digits = format!("{:.0}", value.abs());
-    let mut text = if value < 0.0 { "-".to_string() } else { String::new() };
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(&format!("{value:.0}"))
 }
 
 #[cfg(test)]

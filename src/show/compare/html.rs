@@ -41,14 +41,15 @@ figure { margin: 14px 0; } .pair { display: grid; grid-template-columns: repeat(
 /// The columns of the table of runs.
 const RUN_COLUMNS: usize = 7;
 
-/// A table that fits a narrow screen: columns with whether they are of numbers, and rows as markup.
-fn table(name: &str, columns: &[(&str, bool)], rows: &str) -> String {
-    let head = |(title, is_number): &(&str, bool)| {
-        let class = if *is_number { " class=\"n\"" } else { "" };
-        format!("<th scope=\"col\"{class}>{}</th>", escaped(title))
-    };
-    let labels = plot::labels(columns.iter().map(|(title, _)| *title));
-    let head: String = columns.iter().map(head).collect();
+/// A table that fits a narrow screen: ">RUN" is a column of numbers; rows are markup.
+fn table<S: AsRef<str>>(name: &str, columns: &[S], rows: &str) -> String {
+    let titles = columns.iter().map(|title| match title.as_ref().strip_prefix('>') {
+        Some(title) => (title, " class=\"n\""),
+        None => (title.as_ref(), ""),
+    });
+    let labels = plot::labels(titles.clone().map(|(title, _)| title));
+    let head = |(title, class)| format!("<th scope=\"col\"{class}>{}</th>", escaped(title));
+    let head: String = titles.map(head).collect();
     format!(
         "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><table class=\"data\"{labels}>\
          <thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div>"

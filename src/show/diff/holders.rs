@@ -50,10 +50,7 @@ fn table(out: &mut dyn Write, titles: [&str; 6], rows: &[HolderRow]) -> io::Resu
         table.paint_cell(1, super::grown(row.grown()));
     });
     table.write(out)?;
-    match rows.len().saturating_sub(ROWS_MAX) {
-        0 => Ok(()),
-        more => writeln!(out, "and {more} more (--json lists all)"),
-    }
+    super::more(out, rows.len())
 }
 
 fn cells(row: &HolderRow) -> [String; 6] {

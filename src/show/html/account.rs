@@ -1,11 +1,10 @@
 //! The parts of a page that are of one moment in full: who it is, the treemap, the picture of pages, the tables.
 
-use super::loaders;
 use super::safe::escaped;
-use super::table::{Cell, Column, name, number, table};
+use super::table::{Cell, table};
 use super::treemap::{self, Node};
 use super::{Moment, Page};
-use crate::jvm::Held;
+use crate::jvm::{Held, LoaderGroup};
 use crate::map::model::{Amounts, ArenaAccount};
 use crate::map::{Account, Area, Instance};
 use crate::os::cgroup;
@@ -126,14 +125,13 @@ pub fn tables(moment: &Moment) -> String {
     let mut html = parts(account);
     html += &page_sizes(account);
     html += &arenas(account).unwrap_or_default();
-    html += &loaders::loaders(account).unwrap_or_default();
+    html += &loaders(account).unwrap_or_default();
     html += &threads(account);
     html += &libraries(account);
     html + &mappings(moment)
 }
 
-const FIGURES: [Column; 5] =
-    [number("RESIDENT"), number("%"), number("COMMITTED"), number("RESERVED"), number("SWAPPED")];
+const FIGURES: [&str; 5] = [">RESIDENT", ">%", ">COMMITTED", ">RESERVED", ">SWAPPED"];
 
 fn figures(amounts: &Amounts, total: u64) -> [Cell; 5] {
     [
@@ -145,7 +143,7 @@ fn figures(amounts: &Amounts, total: u64) -> [Cell; 5] {
     ]
 }
 
-fn columns(first: impl IntoIterator<Item = Column>) -> Vec<Column> {
+fn columns(first: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
     first.into_iter().chain(FIGURES).collect()
 }
 
@@ -167,13 +165,12 @@ fn parts(account: &Account) -> String {
         (part.amounts.resident_bytes, cells)
     });
     let (rows, left_out) = largest(rows.collect());
-    let mut columns = columns([name("AREA"), name("PART")]);
-    columns.extend([number("IN USE"), name("HOW IT IS KNOWN")]);
+    let mut columns = columns(["AREA", "PART"]);
+    columns.extend([">IN USE", "HOW IT IS KNOWN"]);
     table("parts", "Areas and parts", &columns, &rows, left_out)
 }
 
 fn page_sizes(account: &Account) -> String {
-    const KIND: &str = "KIND OF PAGE";
     let total = account.totals.resident_bytes;
     let mut rows = Vec::new();
     for area in &account.areas {
@@ -192,13 +189,7 @@ fn page_sizes(account: &Account) -> String {
         }
     }
     let (rows, left_out) = largest(rows);
-    table(
-        "sizes",
-        "Page sizes",
-        &[name("AREA"), name(KIND), number("RESIDENT"), number("%")],
-        &rows,
-        left_out,
-    )
+    table("sizes", "Page sizes", &["AREA", "KIND OF PAGE", ">RESIDENT", ">%"], &rows, left_out)
 }
 
 fn arenas(account: &Account) -> Option<String> {
@@ -215,16 +206,39 @@ fn arenas(account: &Account) -> Option<String> {
         (arena.resident_bytes, cells)
     };
     let (rows, left_out) = largest(account.malloc.as_ref()?.arenas.iter().map(row).collect());
-    let columns = [
-        name("ARENA"),
-        number("THREADS"),
-        number("RESIDENT"),
-        number("IN USE"),
-        number("FREED"),
-        number("TRIMMABLE"),
-        number("OVERHEAD"),
-    ];
+    let columns = ["ARENA", ">THREADS", ">RESIDENT", ">IN USE", ">FREED", ">TRIMMABLE", ">OVERHEAD"];
     (!rows.is_empty()).then(|| table("arenas", "malloc's arenas", &columns, &rows, left_out))
+}
+
+/// `None`: not read.
+fn loaders(account: &Account) -> Option<String> {
+    let groups = account.loaders.as_ref().filter(|groups| !groups.is_empty())?;
+    let row = |group: &LoaderGroup| {
+        vec![
+            Cell::Text(group.title()),
+            Cell::Count(Some(group.loaders)),
+            Cell::Bytes(group.metaspace_bytes),
+            Cell::Bytes(group.metaspace_committed_bytes),
+            Cell::Bytes(group.metaspace_resident_bytes),
+            Cell::Count(group.classes),
+            Cell::Count(group.hidden_classes),
+            Cell::Bytes(group.malloc_bytes),
+            Cell::Bytes(group.code_bytes),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = groups.iter().take(ROWS_MAX).map(row).collect();
+    let columns = [
+        "CLASS LOADER",
+        ">LOADERS",
+        ">METASPACE",
+        ">COMMITTED",
+        ">RESIDENT",
+        ">CLASSES",
+        ">HIDDEN",
+        ">MALLOC",
+        ">CODE",
+    ];
+    Some(table("loaders", "Class loaders", &columns, &rows, groups.len().saturating_sub(ROWS_MAX)))
 }
 
 /// `None`: they were not read.
@@ -243,14 +257,7 @@ pub fn holders(account: &Account) -> Option<String> {
         (held.bytes, cells)
     };
     let (rows, left_out) = largest(holders.iter().map(row).collect());
-    let columns = [
-        name("HOLDER"),
-        number("BYTES"),
-        number("%"),
-        number("BLOCKS"),
-        name("HOW"),
-        name("C++ TYPE OR LIBRARY"),
-    ];
+    let columns = ["HOLDER", ">BYTES", ">%", ">BLOCKS", "HOW", "C++ TYPE OR LIBRARY"];
     let table = table(
         "holders",
         "Blocks of malloc in use, in memory or not, and mappings in memory",
@@ -275,13 +282,7 @@ fn threads(account: &Account) -> String {
         (stack.resident_bytes, first.into_iter().chain(figures(stack, total)).collect())
     });
     let (rows, left_out) = largest(rows.collect());
-    table(
-        "threads",
-        "Threads' stacks",
-        &columns([name("THREAD"), name("KIND"), number("TID")]),
-        &rows,
-        left_out,
-    )
+    table("threads", "Threads' stacks", &columns(["THREAD", "KIND", ">TID"]), &rows, left_out)
 }
 
 fn libraries(account: &Account) -> String {
@@ -292,7 +293,7 @@ fn libraries(account: &Account) -> String {
         (library.amounts.resident_bytes, cells)
     });
     let (rows, left_out) = largest(rows.collect());
-    table("libraries", "Libraries and files", &columns([name("LIBRARY OR FILE")]), &rows, left_out)
+    table("libraries", "Libraries and files", &columns(["LIBRARY OR FILE"]), &rows, left_out)
 }
 
 fn mappings(moment: &Moment) -> String {
@@ -317,7 +318,7 @@ fn mappings(moment: &Moment) -> String {
         (sum.resident_bytes, first.into_iter().chain(figures(&sum, total)).collect())
     });
     let (rows, left_out) = largest(rows.collect());
-    let first = [name("ADDRESSES"), name("RIGHTS"), name("OWNER"), name("FILE")];
+    let first = ["ADDRESSES", "RIGHTS", "OWNER", "FILE"];
     table("mappings", "Ranges of the address space", &columns(first), &rows, left_out)
 }
 

@@ -2,7 +2,7 @@
 
 use super::over_time::each;
 use super::safe::escaped;
-use super::table::{Cell, name, number, table};
+use super::table::{Cell, table};
 use crate::map::Area;
 use crate::measure::growth::Verdict;
 use crate::measure::history::History;
@@ -14,8 +14,7 @@ pub fn section(histories: &[History], growth: &[(Vec<Row>, Since)]) -> Option<St
     let one = |index: usize, _: &History| {
         let (rows, since) = growth.get(index).filter(|(rows, _)| !rows.is_empty())?;
         let cells: Vec<Vec<Cell>> = rows.iter().map(row).collect();
-        let columns =
-            [name("WHAT"), name("VERDICT"), number("BY THE HOUR"), number("LEVEL NOW"), name("WHY")];
+        let columns = ["WHAT", "VERDICT", ">BY THE HOUR", ">LEVEL NOW", "WHY"];
         let table = table(&format!("growth-{index}"), "By area", &columns, &cells, 0);
         Some(format!("<p>{}</p>\n{table}", escaped(&answer(rows, since))))
     };

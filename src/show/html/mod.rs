@@ -10,7 +10,6 @@ mod data;
 mod encode;
 mod findings;
 mod growth;
-mod loaders;
 pub mod node;
 mod over_time;
 mod palette;

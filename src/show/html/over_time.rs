@@ -3,7 +3,7 @@
 use super::moments_max;
 use super::palette::swatch;
 use super::safe::escaped;
-use super::table::{Cell, name, number, table};
+use super::table::{Cell, table};
 use crate::base::{counted, human, rfc3339};
 use crate::map::Area;
 use crate::measure::history::{HeldOverTime, History, Row};
@@ -106,16 +106,7 @@ fn overview(histories: &[History], others: Option<&Others>) -> Option<String> {
         let name = Cell::Text(format!("{}, each with less", counted(others.jvms, "other")));
         row([name, Cell::Count(None)], Some(&others.peak), Some(others.from), Some(others.to))
     }));
-    let columns = [
-        name("JVM"),
-        number("PID"),
-        number("MOST"),
-        number("LAST"),
-        number("CHANGE"),
-        name("AT ITS LARGEST, BY AREA"),
-        name("FROM"),
-        name("TO"),
-    ];
+    let columns = ["JVM", ">PID", ">MOST", ">LAST", ">CHANGE", "AT ITS LARGEST, BY AREA", "FROM", "TO"];
     let has = |area: &&Area| sums.clone().flat_map(|peak| &peak.areas).any(|(known, _)| known == *area);
     let entry = |area: &Area| format!("<li>{}{}</li>", swatch(*area), escaped(area.title()));
     let mut legend: String = Area::ALL.iter().filter(has).map(entry).collect();
@@ -198,7 +189,7 @@ pub fn holders(histories: &[History]) -> Option<String> {
                 Cell::Signed(held.grown_bytes),
             ]
         };
-        let columns = [name("HOLDER"), number("LAST READ"), number("FIRST READ"), number("CHANGE")];
+        let columns = ["HOLDER", ">LAST READ", ">FIRST READ", ">CHANGE"];
         let rows: Vec<Vec<Cell>> = rows.into_iter().map(row).collect();
         let caption = "Blocks of malloc in use, in memory or not, of the largest holders";
         Some(table(&format!("holders-{index}"), caption, &columns, &rows, 0))
@@ -257,7 +248,7 @@ fn rows(index: usize, history: &History, from: usize, to: usize) -> String {
         ]
     };
     let rows: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
-    let columns = [name("AREA"), name("PART"), number("FROM"), number("TO"), number("CHANGE")];
+    let columns = ["AREA", "PART", ">FROM", ">TO", ">CHANGE"];
     let caption = match history.has_holders() {
         true => "At the two moments: in memory, of holders in use",
         false => "In memory at the two moments",

@@ -9,19 +9,6 @@ use crate::measure::peak::Peak;
 use crate::show::plot;
 use crate::show::units::{human, human_signed, percent};
 
-pub struct Column {
-    pub title: &'static str,
-    pub is_number: bool,
-}
-
-pub const fn name(title: &'static str) -> Column {
-    Column { title, is_number: false }
-}
-
-pub const fn number(title: &'static str) -> Column {
-    Column { title, is_number: true }
-}
-
 pub enum Cell {
     Text(String),
     /// What is of this area, in its colour.
@@ -81,18 +68,18 @@ fn bar(peak: &Peak, whole: Bytes) -> String {
 /// Rows of a table on paper; the style sheet has the same number, and one more.
 const PRINTED: usize = 40;
 
-/// `left_out`: rows that are not among these; a note below says so.
-pub fn table(id: &str, caption: &str, columns: &[Column], rows: &[Vec<Cell>], left_out: usize) -> String {
+/// ">BYTES" is a column of numbers. `left_out`: rows that are not among these; a note below says so.
+pub fn table(id: &str, caption: &str, columns: &[&str], rows: &[Vec<Cell>], left_out: usize) -> String {
     let caption = escaped(caption);
-    let labels = plot::labels(columns.iter().map(|column| column.title));
+    let labels = plot::labels(columns.iter().map(|title| title.trim_start_matches('>')));
     let mut html = format!(
         "<div class=\"table\" id=\"{id}\"><h3 id=\"{id}-title\">{caption}</h3>\n<div class=\"scroll\" tabindex=\"0\" \
          role=\"group\" aria-labelledby=\"{id}-title\"><table class=\"data\"{labels} \
          aria-labelledby=\"{id}-title\"><thead><tr>"
     );
-    for column in columns {
-        let class = if column.is_number { " class=\"n\"" } else { "" };
-        html += &format!("<th scope=\"col\"{class}>{}</th>", escaped(column.title));
+    for title in columns {
+        let class = if title.starts_with('>') { " class=\"n\"" } else { "" };
+        html += &format!("<th scope=\"col\"{class}>{}</th>", escaped(title.trim_start_matches('>')));
     }
     html += "</tr></thead><tbody>\n";
     for row in rows {
@@ -116,7 +103,7 @@ mod tests {
 
     #[test]
     fn figures_carry_their_numbers_and_names_are_escaped() {
-        let columns = [name("NAME"), number("BYTES")];
+        let columns = ["NAME", ">BYTES"];
         let rows = [
             vec![Cell::Text("<b>x</b>".to_string()), Cell::Bytes(Some(2048))],
             vec![Cell::Code("a\u{1b}[2J".to_string()), Cell::Bytes(None)],

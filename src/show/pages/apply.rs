@@ -177,18 +177,13 @@ impl<'a> ApplyDocument<'a> {
                 fate: Fate::DryRun { after: goal, feasible, why_not },
             }
         };
-        let steps = given.steps.iter().enumerate().zip(previews).map(one).collect();
-        ApplyDocument {
-            head: Head::now(SCHEMA),
-            state: "dry_run",
-            id: None,
-            journal: None,
-            given,
-            why: None,
-            steps,
-            notes: &[],
-            lost: None,
-        }
+        ApplyDocument::new("dry_run", given, given.steps.iter().enumerate().zip(previews).map(one).collect())
+    }
+
+    fn new(state: &'static str, given: &'a Given, steps: Vec<ApplyRow<'a>>) -> ApplyDocument<'a> {
+        let head = Head::now(SCHEMA);
+        let (id, journal, why, notes, lost) = (None, None, None, &[][..], None);
+        ApplyDocument { head, state, id, journal, given, why, steps, notes, lost }
     }
 
     pub fn of(given: &'a Given, receipt: &'a Receipt) -> ApplyDocument<'a> {
@@ -217,15 +212,12 @@ impl<'a> ApplyDocument<'a> {
             }
         };
         ApplyDocument {
-            head: Head::now(SCHEMA),
-            state,
             id: Some(&receipt.id),
             journal: Some(&receipt.journal),
-            given,
             why,
-            steps: receipt.asked.iter().enumerate().map(one).collect(),
             notes: &receipt.notes,
             lost,
+            ..ApplyDocument::new(state, given, receipt.asked.iter().enumerate().map(one).collect())
         }
     }
 }

@@ -2,13 +2,13 @@
 //! found, and where they differ, why and what to do.
 
 use crate::base::{Bytes, Gap};
-use crate::map::model::{GapRow, Jvm, PageUseAccount, Process, Taken};
+use crate::map::model::{GapRow, PageUseAccount};
 use crate::map::page_use::{PageUse, Provider};
 use crate::map::why::size;
 use crate::map::{Account, Area, MemoryMap};
-use crate::os::host::Host;
 use crate::pages::types::Mode;
 use crate::pages::verify::{Cause, Promise, Report, Row, Said, Total, Verdict};
+use crate::show::json::Start;
 use crate::show::table::Table;
 use crate::show::units::{counted, human, led, shorten};
 use crate::show::width::width;
@@ -219,11 +219,8 @@ fn about<'a>(report: &'a Report, said: &Said) -> Option<&'a Row> {
 /// `marusa pages verify --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct VerifyDocument<'a> {
-    schema: &'static str,
-    host: Host,
-    taken: Taken,
-    process: Process,
-    jvm: Option<Jvm>,
+    #[serde(flatten)]
+    start: Start,
     /// `None`: nothing was promised.
     promise: Option<&'a Promise>,
     met: bool,
@@ -280,13 +277,8 @@ impl<'a> VerifyDocument<'a> {
     }
 
     pub fn nothing_promised(snapshot: &Snapshot, map: &MemoryMap) -> VerifyDocument<'a> {
-        let Account { taken, process, jvm, .. } = Account::of(snapshot, map);
         VerifyDocument {
-            schema: SCHEMA,
-            host: Host::here(),
-            taken,
-            process,
-            jvm,
+            start: Start::of(SCHEMA, Account::of(snapshot, map)).0,
             promise: None,
             met: true,
             rows: Vec::new(),

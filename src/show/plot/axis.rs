@@ -75,7 +75,7 @@ impl Axis {
 }
 
 /// "1234567.5" as "1,234,567.5".
-fn grouped(text: &str) -> String {
+pub fn grouped(text: &str) -> String {
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     let (whole, decimals) =
         rest.split_once('.').map_or((rest, String::new()), |(whole, rest)| (whole, format!(".{rest}")));

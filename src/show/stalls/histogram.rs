@@ -1,6 +1,6 @@
 //! How long the stalls took, in bars: a row for each power of two.
 
-use super::{milliseconds, stall_word};
+use super::{milliseconds, stall_word, three_digits};
 use crate::measure::stalls::interval::Figures;
 use crate::measure::stalls::table::Whole;
 use crate::show::units::{counted, prose};
@@ -48,13 +48,5 @@ fn duration(ns: u64) -> String {
         1_000..1_000_000 => format!("{} us", three_digits(ns as f64 / 1e3)),
         1_000_000..1_000_000_000 => format!("{} ms", three_digits(ns as f64 / 1e6)),
         _ => format!("{} s", three_digits(ns as f64 / 1e9)),
-    }
-}
-
-fn three_digits(value: f64) -> String {
-    match value {
-        _ if value >= 99.95 => format!("{value:.0}"),
-        _ if value >= 9.995 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
     }
 }

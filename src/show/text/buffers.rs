@@ -1,10 +1,9 @@
 //! `map --by buffer`: buffers outside the Java heap, by who holds them. Bytes are capacities, in memory or not.
 
-use super::{gap_rows, head};
 use crate::jvm::{BufferKind, BufferPool, BufferRow};
 use crate::map::Account;
 use crate::show::table::Table;
-use crate::show::units::{counted, human, indented, shorten_start};
+use crate::show::units::{counted, human, human_amount, indented, or_dash, shorten_start};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 60;
@@ -12,38 +11,29 @@ const HOLDER_COLUMNS_MIN: usize = 30;
 const FILE_COLUMNS_MAX: usize = 30;
 
 pub fn by_buffer(out: &mut dyn Write, account: &Account) -> io::Result<()> {
-    head(out, account)?;
     let Some(buffers) = &account.buffers else {
-        indented(out, "the buffers outside the Java heap are not known", 0)?;
-        return gap_rows(out, &account.gaps);
+        return indented(out, "the buffers outside the Java heap are not known", 0);
     };
     let titles = ["KIND", "HOLDER", ">BYTES", ">COUNT", ">RESIDENT", ">FREE", ">DEAD", "SESSION OR FILE"];
     let mut table = Table::new(titles).without_room(&[7, 4, 5, 6, 3, 0]).shortened(1, HOLDER_COLUMNS_MIN);
     for row in buffers.iter().take(ROWS_SHOWN_MAX) {
-        let or_dash = |bytes: Option<u64>| bytes.map_or("-".to_string(), human);
         table.row([
             row.kind.words().to_string(),
             row.holder.clone(),
             human(row.bytes),
             row.count.to_string(),
-            or_dash(row.resident_bytes),
-            if is_pool(row) { or_dash(row.free_bytes) } else { String::new() },
+            or_dash(row.resident_bytes.map(human)),
+            if is_pool(row) { or_dash(row.free_bytes.map(human)) } else { String::new() },
             row.live_bytes.map_or(String::new(), |live| dead(row.bytes.saturating_sub(live))),
             detail(row),
         ]);
     }
     table.write(out)?;
-    let rest = buffers.len().saturating_sub(ROWS_SHOWN_MAX);
-    if rest > 0 {
-        let bytes = buffers[ROWS_SHOWN_MAX..].iter().fold(0_u64, |sum, row| sum.saturating_add(row.bytes));
-        let rest = counted(rest, "more holder");
-        indented(out, &format!("and {rest} of {} (--json lists them)", human(bytes)), 0)?;
-    }
+    super::holders::rest(out, buffers.iter().skip(ROWS_SHOWN_MAX).map(|row| row.bytes))?;
     if let Some(netty) = &account.netty {
         super::netty::pools(out, netty)?;
     }
-    totals(out, account)?;
-    gap_rows(out, &account.gaps)
+    totals(out, account)
 }
 
 /// What the last marking of the collector found dead.
@@ -79,16 +69,12 @@ fn totals(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     }
     table.write(out)?;
     if let Some(bytes) = totals.not_found_bytes {
-        indented(out, &format!("not found of the JDK's direct memory: {}", signed(bytes)), 0)?;
+        indented(out, &format!("not found of the JDK's direct memory: {}", human_amount(bytes)), 0)?;
     }
     let text = format!(
         "area direct_buffers: {} resident; of the buffers above: {}",
         human(totals.area_resident_bytes),
-        totals.resident_bytes.map_or("-".to_string(), human)
+        or_dash(totals.resident_bytes.map(human))
     );
     indented(out, &text, 0)
-}
-
-fn signed(bytes: i64) -> String {
-    format!("{}{}", if bytes < 0 { "-" } else { "" }, human(bytes.unsigned_abs()))
 }

@@ -1,6 +1,6 @@
 //! `map --by holder`: who holds malloc's blocks. Bytes are those of blocks in use, in memory or not.
 
-use super::{gap_rows, head};
+use crate::base::Bytes;
 use crate::map::Account;
 use crate::show::table::Table;
 use crate::show::units::{counted, human, indented, percent, shorten};
@@ -11,10 +11,8 @@ const HOLDER_COLUMNS_MIN: usize = 36;
 const TYPE_COLUMNS_MAX: usize = 32;
 
 pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
-    head(out, account)?;
     let Some(holders) = &account.holders else {
-        indented(out, "the holders of malloc's blocks are not known", 0)?;
-        return gap_rows(out, &account.gaps);
+        return indented(out, "the holders of malloc's blocks are not known", 0);
     };
     let all = account.held_bytes();
     let titles = ["HOLDER", ">BYTES", ">%", ">BLOCKS", "HOW", "C++ TYPE OR LIBRARY"];
@@ -26,11 +24,14 @@ pub fn by_holder(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         table.row([held.holder.clone(), bytes, share, blocks, held.how_in_words(), what]);
     }
     table.write(out)?;
-    let rest = holders.len().saturating_sub(ROWS_SHOWN_MAX);
-    if rest > 0 {
-        let bytes = holders[ROWS_SHOWN_MAX..].iter().fold(0_u64, |sum, held| sum.saturating_add(held.bytes));
-        let rest = counted(rest, "more holder");
-        indented(out, &format!("and {rest} of {} (--json lists them)", human(bytes)), 0)?;
+    rest(out, holders.iter().skip(ROWS_SHOWN_MAX).map(|held| held.bytes))
+}
+
+/// The holders that are not in the table.
+pub fn rest(out: &mut dyn Write, bytes: impl ExactSizeIterator<Item = Bytes>) -> io::Result<()> {
+    if bytes.len() == 0 {
+        return Ok(());
     }
-    gap_rows(out, &account.gaps)
+    let (rest, bytes) = (counted(bytes.len(), "more holder"), bytes.fold(0, Bytes::saturating_add));
+    indented(out, &format!("and {rest} of {} (--json lists them)", human(bytes)), 0)
 }

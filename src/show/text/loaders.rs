@@ -1,21 +1,18 @@
 //! `map --by loader`: what class loaders hold of the metaspace, of malloc and of the code cache.
 
-use super::{gap_rows, head};
 use crate::jvm::LoaderGroup;
 use crate::map::Account;
 use crate::map::model::LoaderTotals;
 use crate::show::table::Table;
-use crate::show::units::{counted, human, paragraph};
+use crate::show::units::{counted, human, or_dash, paragraph};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 60;
 const LOADER_COLUMNS_MIN: usize = 24;
 
 pub fn by_loader(out: &mut dyn Write, account: &Account) -> io::Result<()> {
-    head(out, account)?;
     let (Some(loaders), Some(totals)) = (&account.loaders, &account.loader_totals) else {
-        writeln!(out, "the class loaders are not known")?;
-        return gap_rows(out, &account.gaps);
+        return writeln!(out, "the class loaders are not known");
     };
     let titles =
         ["CLASS LOADER", ">LOADERS", ">METASPACE", ">COMMITTED", ">CLASSES", ">HIDDEN", ">MALLOC", ">CODE"];
@@ -29,50 +26,38 @@ pub fn by_loader(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     }
     table.total(sums(totals));
     table.write(out)?;
-    paragraph(out, "", "", &remainder(totals))?;
-    gap_rows(out, &account.gaps)
+    paragraph(out, "", "", &remainder(totals))
 }
 
 fn cells(row: &LoaderGroup) -> [String; 8] {
     [
         row.title(),
         row.loaders.to_string(),
-        bytes(row.metaspace_bytes),
-        bytes(row.metaspace_committed_bytes),
-        count(row.classes),
-        row.hidden_classes
-            .filter(|classes| *classes > 0)
-            .map_or(String::new(), |classes| classes.to_string()),
-        bytes(row.malloc_bytes),
-        bytes(row.code_bytes),
+        or_dash(row.metaspace_bytes.map(human)),
+        or_dash(row.metaspace_committed_bytes.map(human)),
+        or_dash(row.classes),
+        row.hidden_classes.filter(|classes| *classes > 0).map(|it| it.to_string()).unwrap_or_default(),
+        or_dash(row.malloc_bytes.map(human)),
+        or_dash(row.code_bytes.map(human)),
     ]
 }
 
 fn sums(totals: &LoaderTotals) -> [String; 8] {
-    let hidden = totals.hidden_classes.filter(|classes| *classes > 0);
     [
         "total".to_string(),
         totals.loaders.to_string(),
-        bytes(totals.metaspace_bytes),
-        bytes(totals.metaspace_committed_bytes),
-        count(totals.classes),
-        hidden.map_or(String::new(), |classes| classes.to_string()),
-        bytes(totals.malloc_bytes),
-        bytes(totals.code_bytes),
+        or_dash(totals.metaspace_bytes.map(human)),
+        or_dash(totals.metaspace_committed_bytes.map(human)),
+        or_dash(totals.classes),
+        totals.hidden_classes.filter(|classes| *classes > 0).map(|it| it.to_string()).unwrap_or_default(),
+        or_dash(totals.malloc_bytes.map(human)),
+        or_dash(totals.code_bytes.map(human)),
     ]
 }
 
 /// "class metadata: 8.1 MiB resident in chunks of class loaders, 120 KiB not attributed"
 fn remainder(totals: &LoaderTotals) -> String {
-    let resident = bytes(totals.metaspace_resident_bytes);
-    let rest = bytes(totals.not_attributed_bytes);
+    let resident = or_dash(totals.metaspace_resident_bytes.map(human));
+    let rest = or_dash(totals.not_attributed_bytes.map(human));
     format!("class metadata: {resident} resident in chunks of class loaders, {rest} in none")
-}
-
-fn bytes(bytes: Option<u64>) -> String {
-    bytes.map_or("-".to_string(), human)
-}
-
-fn count(count: Option<u64>) -> String {
-    count.map_or("-".to_string(), |count| count.to_string())
 }

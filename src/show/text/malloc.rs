@@ -1,10 +1,9 @@
 //! malloc for people: one line of sums for the head of every table, and the table of arenas.
 
-use super::{gap_rows, head};
 use crate::map::Account;
 use crate::map::model::{ArenaAccount, MallocAccount, MallocSums};
 use crate::show::table::Table;
-use crate::show::units::{counted, human, indented, paragraph, shorten};
+use crate::show::units::{counted, human, indented, or_dash, paragraph, shorten};
 use crate::show::width::width;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -51,8 +50,7 @@ pub fn summary(out: &mut dyn Write, account: &Account) -> io::Result<()> {
 
 /// The arenas of malloc, the biggest first. Every figure is of resident bytes.
 pub fn by_arena(out: &mut dyn Write, account: &Account) -> io::Result<()> {
-    head(out, account)?;
-    let Some(malloc) = &account.malloc else { return gap_rows(out, &account.gaps) };
+    let Some(malloc) = &account.malloc else { return Ok(()) };
     let mut table = Table::new([
         "ARENA",
         ">THREADS",
@@ -66,13 +64,13 @@ pub fn by_arena(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     ])
     .without_room(&[8, 7, 2, 5, 1, 6]);
     let mut row = |name: &str, [threads, heaps]: [String; 2], cells: Cells| {
-        let cells = cells.map(|bytes| bytes.map_or("-".to_string(), human));
+        let cells = cells.map(|bytes| or_dash(bytes.map(human)));
         table.row([name.to_string(), threads, heaps].into_iter().chain(cells));
     };
     let mut arenas: Vec<&ArenaAccount> = malloc.arenas.iter().collect();
     arenas.sort_by_key(|arena| (std::cmp::Reverse(arena.resident_bytes), arena.arena));
     for arena in &arenas {
-        let counts = [count(arena.attached_threads), arena.heaps.to_string()];
+        let counts = [or_dash(arena.attached_threads), arena.heaps.to_string()];
         row(&arena.title(), counts, cells(arena.resident_bytes, &arena.sums));
     }
     if malloc.mmapped_resident_bytes > 0 {
@@ -80,15 +78,10 @@ pub fn by_arena(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     }
     let threads: Option<u64> = arenas.iter().map(|arena| arena.attached_threads).sum();
     let heaps: usize = arenas.iter().map(|arena| arena.heaps).sum();
-    row("total", [count(threads), heaps.to_string()], cells(malloc.resident_bytes, &malloc.sums));
+    row("total", [or_dash(threads), heaps.to_string()], cells(malloc.resident_bytes, &malloc.sums));
     table.write(out)?;
     notes(out, &arenas)?;
-    users(out, account, &arenas)?;
-    gap_rows(out, &account.gaps)
-}
-
-fn count(count: Option<u64>) -> String {
-    count.map_or("-".to_string(), |count| count.to_string())
+    users(out, account, &arenas)
 }
 
 type Cells = [Option<u64>; 6];
@@ -162,7 +155,7 @@ mod tests {
     use crate::map::MemoryMap;
     use crate::map::join;
     use crate::map::malloc::tests::everything;
-    use crate::show::text::{by_area_and_part, by_mapping, by_paper};
+    use crate::show::text::{by_area_and_part, by_mapping, by_paper, head};
     use crate::show::width::within;
     use crate::snapshot::Snapshot;
 
@@ -179,6 +172,7 @@ mod tests {
         let account = Account::of(&snapshot, &map);
         let written = || {
             let mut out = Vec::new();
+            head(&mut out, &account).expect("written");
             table(&mut out, &account, &snapshot, &map).expect("written");
             String::from_utf8(out).expect("UTF-8")
         };
@@ -213,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_span_of_several_owners_names_the_biggest() {
-        let text = text_of(by_mapping);
+        let text = text_of(|out, _, snapshot, map| by_mapping(out, snapshot, map));
         let line =
             text.lines().find(|line| line.contains(" 99 % freed: ")).unwrap_or_else(|| panic!("{text}"));
         assert!(line.ends_with(" +1"), "{text}");

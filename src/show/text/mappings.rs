@@ -1,33 +1,25 @@
 //! `map --by mapping`: every span in the order of addresses, in the form of Solaris `pmap -sx`, with owners.
 
-use super::{gap_rows, head};
-use crate::map::{Account, Area, MemoryMap, Owner, Share, Span};
+use crate::map::{Area, MemoryMap, Owner, Share, Span};
 use crate::os::maps::Mapping;
 use crate::os::page_kind::size_name;
 use crate::os::smaps::{self, Smap};
 use crate::show::table::Table;
-use crate::show::units::{human, indented};
+use crate::show::units::{human_or_dash, indented};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
 /// All columns but the owner, and what an owner needs.
 const OWNER_COLUMNS_MIN: usize = 24;
 
-pub fn by_mapping(
-    out: &mut dyn Write,
-    account: &Account,
-    snapshot: &Snapshot,
-    map: &MemoryMap,
-) -> io::Result<()> {
-    head(out, account)?;
+pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
     let titles = ["ADDRESS", ">RESERVED", ">RESIDENT", ">ANON", ">LOCKED", "PGSZ", "MODE", "OWNER"];
     let mut table = Table::new(titles).without_room(&[4, 3, 6, 5, 1]).shortened(7, OWNER_COLUMNS_MIN);
     map.spans.iter().for_each(|span| table.row(cells(snapshot, map, span)));
     table.write(out)?;
     let mode = "mode: rwx; s shared; hg asked for huge pages, nh asked for none; ht hugetlb; lo locked";
     writeln!(out)?;
-    indented(out, mode, 0)?;
-    gap_rows(out, &account.gaps)
+    indented(out, mode, 0)
 }
 
 fn cells(snapshot: &Snapshot, map: &MemoryMap, span: &Span) -> [String; 8] {
@@ -37,25 +29,21 @@ fn cells(snapshot: &Snapshot, map: &MemoryMap, span: &Span) -> [String; 8] {
         _ => None,
     };
     let locked = smap.map_or("?".to_string(), |smap| match smap.has_flag("lo") {
-        true => cell(sums.resident),
+        true => human_or_dash(sums.resident),
         false => "-".to_string(),
     });
     let sizes: Vec<u64> =
         sums.by_page_size.iter().filter(|(_, bytes)| **bytes > 0).map(|(size, _)| *size).collect();
     [
         format!("{:012x}", span.range.start.0),
-        cell(sums.reserved),
-        cell(sums.resident),
-        cell(sums.anonymous),
+        human_or_dash(sums.reserved),
+        human_or_dash(sums.resident),
+        human_or_dash(sums.anonymous),
         locked,
         page_sizes(&sizes),
         mode(mapping, smap),
         owner(map, &span.shares),
     ]
-}
-
-fn cell(bytes: u64) -> String {
-    if bytes == 0 { "-".to_string() } else { human(bytes) }
 }
 
 /// "4K", "4K,2M", "4K..64K" where there are more.

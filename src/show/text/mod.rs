@@ -18,7 +18,7 @@ use crate::map::model::{Amounts, AreaAccount, GapRow, Jvm, PartAccount, Process,
 use crate::map::{Account, Area, PaperArea};
 use crate::show::paint;
 use crate::show::table::Table;
-use crate::show::units::{columns, counted, faint, human, human_signed, indented, percent, shorten};
+use crate::show::units::{columns, counted, faint, human, human_signed, indented, or_dash, percent, shorten};
 use crate::snapshot::Source;
 use std::io::{self, Write};
 
@@ -40,7 +40,6 @@ const GAPS_SHOWN_MAX: usize = 12;
 
 /// `marusa map`: areas, and below each its biggest parts.
 pub fn by_area_and_part(out: &mut dyn Write, account: &Account) -> io::Result<()> {
-    head(out, account)?;
     let total = account.totals.resident_bytes;
     let is_there = |area: &&AreaAccount| {
         area.amounts.resident_bytes > 0
@@ -53,9 +52,9 @@ pub fn by_area_and_part(out: &mut dyn Write, account: &Account) -> io::Result<()
     });
     let mut table = amounts_table("AREA");
     for area in &areas {
-        table.row(barred(cells(area.area.title(), &area.amounts, total), &area.amounts, total));
+        table.row(barred(area.area.title(), &area.amounts, total));
         for part in area.parts.iter().filter(|part| is_shown(area, part, total)) {
-            table.row(unbarred(cells(&format!("  {}", part.part), &part.amounts, total)));
+            table.row(cells(&format!("  {}", part.part), &part.amounts, total));
         }
         if let (Area::MallocFreed, Some(bytes)) = (area.area, account.trimmable_bytes())
             && is_big(bytes, total)
@@ -63,13 +62,12 @@ pub fn by_area_and_part(out: &mut dyn Write, account: &Account) -> io::Result<()
             table.row(["  of it trimmable now", &human(bytes), &percent(bytes, total)]);
         }
     }
-    table.total(unbarred(total_cells(account)));
-    table.write(out)?;
-    gap_rows(out, &account.gaps)
+    table.total(total_cells(account));
+    table.write(out)
 }
 
 /// Without a figure for what is in use: the sum would be that of the areas that know theirs.
-fn total_cells(account: &Account) -> [String; 6] {
+fn total_cells(account: &Account) -> [String; 7] {
     let whole = Amounts { in_use_bytes: None, ..account.whole() };
     cells("total", &whole, account.totals.resident_bytes)
 }
@@ -90,11 +88,10 @@ fn is_shown(area: &AreaAccount, part: &PartAccount, total: u64) -> bool {
 
 /// `--taxonomy paper`: the eight areas of the 2010 paper and the Java heap.
 pub fn by_paper(out: &mut dyn Write, account: &Account) -> io::Result<()> {
-    head(out, account)?;
     let total = account.totals.resident_bytes;
     let walked = account.trimmable_bytes().is_some();
     let mut table = amounts_table("AREA (OOPSLA 2010)");
-    let row = |name: &str, sum: Amounts| barred(cells(name, &sum, total), &sum, total);
+    let row = |name: &str, sum: Amounts| barred(name, &sum, total);
     table.row(row("Java heap", account.sum_of(|area| area == Area::JavaHeap)));
     for area in PaperArea::ALL {
         let sum = account.sum_of(|of| of.paper() == Some(area));
@@ -108,9 +105,8 @@ pub fn by_paper(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     }
     let is_left = |area: Area| area != Area::JavaHeap && area.paper().is_none();
     table.row(row("unattributed", account.sum_of(is_left)));
-    table.total(unbarred(total_cells(account)));
-    table.write(out)?;
-    gap_rows(out, &account.gaps)
+    table.total(total_cells(account));
+    table.write(out)
 }
 
 /// Which process, which JVM, and when.
@@ -183,26 +179,24 @@ fn amounts_table(first: &str) -> Table {
 }
 
 /// With a bar of the share.
-fn barred(cells: [String; 6], sum: &Amounts, total: u64) -> [String; 7] {
-    let [name, resident, share, committed, reserved, in_use] = cells;
-    let bar = if paint::has_bars() { paint::bar(sum.resident_bytes, total) } else { String::new() };
-    [name, resident, share, bar, committed, reserved, in_use]
+fn barred(name: &str, sum: &Amounts, total: u64) -> [String; 7] {
+    let mut cells = cells(name, sum, total);
+    if paint::has_bars() {
+        cells[3] = paint::bar(sum.resident_bytes, total);
+    }
+    cells
 }
 
-/// Below an area with a bar.
-fn unbarred(cells: [String; 6]) -> [String; 7] {
-    let [name, resident, share, committed, reserved, in_use] = cells;
-    [name, resident, share, String::new(), committed, reserved, in_use]
-}
-
-fn cells(name: &str, sum: &Amounts, total: u64) -> [String; 6] {
+/// Without a bar.
+fn cells(name: &str, sum: &Amounts, total: u64) -> [String; 7] {
     [
         name.to_string(),
         human(sum.resident_bytes),
         percent(sum.resident_bytes, total),
+        String::new(),
         human(sum.committed_bytes),
         human(sum.reserved_bytes),
-        sum.in_use_bytes.map_or("-".to_string(), human),
+        or_dash(sum.in_use_bytes.map(human)),
     ]
 }
 

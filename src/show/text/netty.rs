@@ -2,7 +2,7 @@
 
 use crate::jvm::{ChunkSums, Netty};
 use crate::show::table::Table;
-use crate::show::units::{human, indented};
+use crate::show::units::{human, indented, or_dash};
 use std::io::{self, Write};
 
 const ROWS_SHOWN_MAX: usize = 40;
@@ -11,14 +11,14 @@ const USES: [&str; 6] = ["empty", "to 25 %", "to 50 %", "to 75 %", "to 99 %", "f
 
 pub fn pools(out: &mut dyn Write, netty: &Netty) -> io::Result<()> {
     let arenas = netty.arenas.iter().map(|row| {
-        let place = row.arena.map_or("-".to_string(), |arena| arena.to_string());
+        let place = or_dash(row.arena);
         let huge = if row.huge == 0 { "-".to_string() } else { human(row.huge_bytes) };
-        let caches = or_dash(row.thread_caches, |caches| caches.to_string());
+        let caches = or_dash(row.thread_caches);
         chunks(format!("{place} of allocator {}", row.allocator), &row.chunks, [huge, caches])
     });
     write(out, with_chunks("NETTY ARENA", [">HUGE", ">THREADS"]), arenas)?;
     let caches = netty.thread_caches.iter().map(|row| {
-        let bytes = or_dash(row.bytes, human);
+        let bytes = or_dash(row.bytes.map(human));
         [row.threads.clone(), row.caches.to_string(), row.buffers.to_string(), bytes]
     });
     write(out, Table::new(["NETTY CACHES OF THREADS", ">CACHES", ">BUFFERS", ">BYTES"]), caches)?;
@@ -38,12 +38,8 @@ fn chunks(name: String, chunks: &ChunkSums, last: [String; 2]) -> [String; 7] {
     let by_use = chunks.by_use.iter().zip(USES).filter(|(count, _)| **count > 0);
     let by_use: Vec<String> = by_use.map(|(count, name)| format!("{count} {name}")).collect();
     let [one, two] = last;
-    let free = or_dash(chunks.free_bytes, human);
+    let free = or_dash(chunks.free_bytes.map(human));
     [name, chunks.count.to_string(), human(chunks.bytes), free, one, two, by_use.join(", ")]
-}
-
-fn or_dash(number: Option<u64>, shown: impl Fn(u64) -> String) -> String {
-    number.map_or("-".to_string(), shown)
 }
 
 fn write<const N: usize>(

@@ -1,12 +1,12 @@
 //! `map --by page-size`: areas and their big parts against the page sizes that are in use, and how sure that is.
 
-use super::{PART_SHOWN_PERCENT, head, is_big};
+use super::{PART_SHOWN_PERCENT, is_big};
 use crate::map::Account;
 use crate::map::model::{Amounts, AreaAccount, PageSizesAccount};
 use crate::os::machine::{base_page, huge_page};
 use crate::os::page_kind::{Backing, Contiguous, How, Look, PageKind, size_name};
 use crate::show::table::Table;
-use crate::show::units::{human, paragraph, percent, shorten};
+use crate::show::units::{human, human_or_dash, paragraph, percent, shorten};
 use crate::show::width::width;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -29,7 +29,6 @@ struct Column {
 
 /// Areas, and below each its biggest parts. The reasons, and what is not known, come after it.
 pub fn by_page_size(out: &mut dyn Write, account: &Account) -> io::Result<()> {
-    head(out, account)?;
     let total = &account.whole();
     let columns = fitted(columns(total), total);
     let titles = columns.iter().map(|column| format!(">{}", column.title()));
@@ -126,8 +125,7 @@ fn bytes(amounts: &Amounts, column: Column) -> u64 {
 }
 
 fn cells(name: &str, sum: &Amounts, columns: &[Column]) -> Vec<String> {
-    let cell = |bytes: u64| if bytes == 0 { "-".to_string() } else { human(bytes) };
-    let of_columns = columns.iter().map(|column| cell(bytes(sum, *column)));
+    let of_columns = columns.iter().map(|column| human_or_dash(bytes(sum, *column)));
     [name.to_string(), human(sum.resident_bytes)].into_iter().chain(of_columns).collect()
 }
 

@@ -1,38 +1,35 @@
 //! The longer tables of `map --by ...`.
 
-use super::{NAME_COLUMNS_MIN, amounts_table, barred, cells, gap_rows, head, unbarred};
+use super::{NAME_COLUMNS_MIN, amounts_table, barred, cells};
 use crate::base::Bytes;
 use crate::jvm::types::ThreadKind;
 use crate::map::Account;
 use crate::map::model::{Amounts, ThreadAccount};
 use crate::show::table::Table;
-use crate::show::units::human;
+use crate::show::units::{human, or_dash};
 use std::io::{self, Write};
 
 /// Every part of every area.
 pub fn by_part(out: &mut dyn Write, account: &Account) -> io::Result<()> {
-    head(out, account)?;
     let total = account.totals.resident_bytes;
     let mut table = amounts_table("AREA / PART");
     for area in &account.areas {
-        table.row(barred(cells(area.area.title(), &area.amounts, total), &area.amounts, total));
+        table.row(barred(area.area.title(), &area.amounts, total));
         for part in &area.parts {
-            table.row(unbarred(cells(&format!("  {}", part.part), &part.amounts, total)));
+            table.row(cells(&format!("  {}", part.part), &part.amounts, total));
         }
     }
-    table.write(out)?;
-    gap_rows(out, &account.gaps)
+    table.write(out)
 }
 
 /// The stacks, a row for each pool of threads or, with `each`, for each thread; the largest first.
 pub fn by_thread(out: &mut dyn Write, account: &Account, each: bool) -> io::Result<()> {
-    head(out, account)?;
     let total = account.totals.resident_bytes;
     let first = if each { "THREAD" } else { ">THREADS" };
     let titles = [first, "KIND", "NAME (its stack)", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED"];
     let mut table = Table::new(titles).without_room(&[5, 6, 4, 1]).shortened(2, 24);
     let mut row = |first: String, kind: ThreadKind, name: &str, stack: &Amounts| {
-        let [name, resident, share, committed, reserved, _] = cells(name, stack, total);
+        let [name, resident, share, _, committed, reserved, _] = cells(name, stack, total);
         table.row([first, kind.name().to_string(), name, resident, share, committed, reserved]);
     };
     if each {
@@ -45,17 +42,16 @@ pub fn by_thread(out: &mut dyn Write, account: &Account, each: bool) -> io::Resu
         }
     }
     table.write(out)?;
-    compiling(out, account)?;
-    gap_rows(out, &account.gaps)
+    compiling(out, account)
 }
 
 /// What compiler threads compile, where any does.
 fn compiling(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     let mut table = Table::new(["THREAD", "COMPILES", "LEVEL", ">ITS ARENAS"]).shortened(1, NAME_COLUMNS_MIN);
     for (thread, compiling) in account.compilations() {
-        let level = compiling.level.map_or("-".to_string(), |level| level.to_string());
+        let level = or_dash(compiling.level);
         let osr = if compiling.is_osr == Some(true) { ", a loop that runs" } else { "" };
-        let arenas = compiling.arena_bytes.map_or("-".to_string(), human);
+        let arenas = or_dash(compiling.arena_bytes.map(human));
         table.row([thread.tid.to_string(), compiling.method.clone(), format!("{level}{osr}"), arenas]);
     }
     if account.compilations().next().is_none() {
@@ -68,22 +64,13 @@ fn compiling(out: &mut dyn Write, account: &Account) -> io::Result<()> {
 /// Text, data and mapped memory of each library, the small files of a directory in one row unless `each`; and the blocks of malloc
 /// that it keeps, which are not in its other figures.
 pub fn by_library(out: &mut dyn Write, account: &Account, each: bool) -> io::Result<()> {
-    head(out, account)?;
     let total = account.totals.resident_bytes;
     let titles = ["LIBRARY OR FILE", ">FILES", ">RESIDENT", ">%", ">COMMITTED", ">RESERVED", ">OF MALLOC"];
     let mut table = Table::new(titles).without_room(&[4, 5, 3, 1, 6]).shortened(0, NAME_COLUMNS_MIN);
     let mut row = |path: &str, files: usize, amounts: &Amounts, of_malloc: Option<Bytes>| {
         let files = if files > 1 { files.to_string() } else { String::new() };
-        let [path, resident, share, committed, reserved, _] = cells(path, amounts, total);
-        table.row([
-            path,
-            files,
-            resident,
-            share,
-            committed,
-            reserved,
-            of_malloc.map_or("-".to_string(), human),
-        ]);
+        let [path, resident, share, _, committed, reserved, _] = cells(path, amounts, total);
+        table.row([path, files, resident, share, committed, reserved, or_dash(of_malloc.map(human))]);
     };
     if each {
         for library in &account.libraries {
@@ -94,6 +81,5 @@ pub fn by_library(out: &mut dyn Write, account: &Account, each: bool) -> io::Res
             row(&group.name, group.files, &group.amounts, group.malloc_bytes);
         }
     }
-    table.write(out)?;
-    gap_rows(out, &account.gaps)
+    table.write(out)
 }

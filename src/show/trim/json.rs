@@ -2,11 +2,12 @@
 
 use super::{Price, gaps, words};
 use crate::base::{Bytes, Known};
-use crate::map::model::{GapRow, Jvm, Process, Taken, Totals};
+use crate::map::model::{GapRow, Taken, Totals};
 use crate::map::trim::{Advice, ArenaOutcome, ArenaPrediction, Held, Outcome, Prediction};
 use crate::map::{Account, MemoryMap};
 use crate::os::host::Host;
 use crate::pages::changes::{TrimReceipt, TrimWay};
+use crate::show::json::Start;
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,11 +17,8 @@ const SCHEMA: &str = "marusa/trim/2";
 /// `marusa trim --json`.
 #[derive(JsonSchema, Serialize)]
 pub struct TrimDocument {
-    schema: &'static str,
-    host: Host,
-    taken: Taken,
-    process: Process,
-    jvm: Option<Jvm>,
+    #[serde(flatten)]
+    start: Start,
     totals: Totals,
     predicted: Option<PredictedRow>,
     pub dry_run: bool,
@@ -111,14 +109,10 @@ impl TrimDocument {
         prediction: &Known<Prediction>,
         advice: &[Advice],
     ) -> TrimDocument {
-        let Account { taken, process, jvm, totals, .. } = Account::of(snapshot, map);
+        let (start, totals) = Start::of(SCHEMA, Account::of(snapshot, map));
         let advice = advice.iter().map(words).map(|(option, why)| AdviceRow { option, why });
         TrimDocument {
-            schema: SCHEMA,
-            host: Host::here(),
-            taken,
-            process,
-            jvm,
+            start,
             totals,
             predicted: prediction.as_ref().ok().map(PredictedRow::from),
             dry_run: false,

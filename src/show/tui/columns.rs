@@ -7,7 +7,8 @@ use super::rows::Row;
 use super::style::Style;
 use crate::base::printable::escaped;
 use crate::map::Area;
-use crate::show::units::{columns, fitted, human, human_signed, shorten, shorten_start};
+use crate::show::units::{columns, fitted, human, human_signed, or_dash, shorten, shorten_start};
+use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
 
 const FIGURE: usize = 11;
@@ -87,33 +88,20 @@ impl Columns {
         }
     }
 
-    pub(super) fn titles(&self, model: &Model, style: Style) -> Line<'static> {
+    pub(super) fn titles(&self, model: &Model) -> Line<'static> {
         let mut text = if self.pid { format!("{:<PID$}", "PID") } else { String::new() };
         let first = if self.pid { "JVM" } else { model.tab.title() };
         let figure = if self.blocks { "BYTES" } else { "RESIDENT" };
         text += &format!("{:<width$}{figure:>FIGURE$}", first.to_uppercase(), width = self.name);
-        if self.blocks {
-            text += &format!("{:>FIGURE$}", "BLOCKS");
-        }
-        if self.freed {
-            text += &format!("{:>FIGURE$}", "FREED");
-        }
-        if self.limit {
-            text += &format!("{:>LIMIT$}", "OF LIMIT");
-        }
-        if self.rate {
-            text += &format!("{:>width$}", "RATE", width = FIGURE + 2);
-        }
-        if self.mark {
-            text += &format!("{:>FIGURE$}", if self.blocks { "GREW" } else { "MARK" });
-        }
+        let grown = if self.blocks { "GREW" } else { "MARK" };
+        text += &self.figures(["BLOCKS", "FREED", "OF LIMIT", "RATE", grown].map(str::to_string));
         if self.history > 0 {
             text += &format!(" {:<width$}", "HISTORY", width = self.history);
         }
         if self.blocks && self.bar > 0 {
             text += " HOW, C++ TYPE OR LIBRARY";
         }
-        Line::styled(text, style.dim())
+        Line::raw(text).dim()
     }
 
     pub(super) fn line(&self, row: &Row, model: &Model, style: Style, is_selected: bool) -> Line<'static> {
@@ -130,30 +118,20 @@ impl Columns {
             _ if self.pid => padded_start(&row.name, self.name),
             _ => padded(&format!("{sign}{}", row.name), self.name),
         };
-        let bytes = |bytes: Option<u64>| bytes.map_or("-".to_string(), human);
-        text += &name;
-        text += &format!("{:>FIGURE$}", bytes(row.resident_bytes));
-        if self.blocks {
-            text += &format!("{:>FIGURE$}", row.blocks.map_or("-".to_string(), |blocks| blocks.to_string()));
-        }
-        if self.freed {
-            text += &format!("{:>FIGURE$}", bytes(row.freed_bytes));
-        }
-        if self.limit {
-            let percent = row.limit_used_percent.map_or("-".to_string(), |percent| format!("{percent} %"));
-            text += &format!("{percent:>LIMIT$}");
-        }
-        if self.rate {
-            text += &format!("{:>width$}", row.rate.map_or("-".to_string(), rate), width = FIGURE + 2);
-        }
-        if self.mark {
-            text += &format!("{:>FIGURE$}", row.since_mark.map_or("-".to_string(), human_signed));
-        }
+        text += &format!("{name}{:>FIGURE$}", or_dash(row.resident_bytes.map(human)));
+        let figures = [
+            row.blocks.map(|blocks| blocks.to_string()),
+            row.freed_bytes.map(human),
+            row.limit_used_percent.map(|percent| format!("{percent} %")),
+            row.rate.map(rate),
+            row.since_mark.map(human_signed),
+        ];
+        text += &self.figures(figures.map(or_dash));
         if self.history > 0 {
             text += &format!(" {}", history::line(&row.history, self.history, style.levels()));
         }
         let mut line = Line::default();
-        line.push_span(if is_selected { Span::styled(text, style.selected()) } else { Span::raw(text) });
+        line.push_span(if is_selected { Span::raw(text).reversed() } else { Span::raw(text) });
         if let Some(detail) = row.detail.as_ref().or(row.note.as_ref()).filter(|_| self.bar > 0) {
             line.push_span(Span::raw(format!(" {}", shorten(detail, self.bar))));
         } else if self.bar > 0 {
@@ -161,6 +139,19 @@ impl Columns {
             self.bar(row, model, style).into_iter().for_each(|span| line.push_span(span));
         }
         line
+    }
+
+    /// What there is room for of the blocks, freed memory, share of the limit, rate and growth.
+    fn figures(&self, [blocks, freed, limit, rate, mark]: [String; 5]) -> String {
+        let figures = [
+            (self.blocks, FIGURE, blocks),
+            (self.freed, FIGURE, freed),
+            (self.limit, LIMIT, limit),
+            (self.rate, FIGURE + 2, rate),
+            (self.mark, FIGURE, mark),
+        ];
+        let shown = figures.iter().filter(|(has_room, ..)| *has_room);
+        shown.map(|(_, width, text)| format!("{text:>width$}")).collect()
     }
 
     fn bar(&self, row: &Row, model: &Model, style: Style) -> Vec<Span<'static>> {

@@ -3,13 +3,14 @@
 
 use super::columns::Columns;
 use super::model::{Model, Tab, View};
-use super::style::{Style, letter};
+use super::style::Style;
 use crate::base::printable::escaped;
 use crate::map::Area;
 use crate::measure::look::{LimitOf, MemoryLimit};
 use crate::show::units::{columns, counted, human, shorten};
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 
@@ -28,24 +29,24 @@ pub fn draw(frame: &mut Frame, model: &mut Model, style: Style) {
         );
         return frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), screen);
     }
-    let mut lines = vec![head(model, style, usize::from(screen.width))];
+    let mut lines = vec![head(model, usize::from(screen.width))];
     if model.view != View::All {
-        lines.push(tabs(model, style, usize::from(screen.width)));
+        lines.push(tabs(model, usize::from(screen.width)));
     }
     let head = lines.len() + 1;
     model.page = usize::from(screen.height) - head - FOOT;
     model.keep_in_bounds();
     let rows = model.rows();
     let columns = Columns::fit(usize::from(screen.width), model, &rows);
-    lines.push(columns.titles(model, style));
+    lines.push(columns.titles(model));
     let shown = rows.iter().enumerate().skip(model.top).take(model.page);
     lines.extend(shown.map(|(index, row)| columns.line(row, model, style, index == model.selected)));
     if rows.is_empty() {
-        lines.push(Line::styled(empty(model), style.dim()));
+        lines.push(Line::raw(empty(model)).dim());
     }
     lines.resize(head + model.page, Line::default());
     lines.push(legend(model, style, usize::from(screen.width)));
-    lines.push(foot(model, style, usize::from(screen.width)));
+    lines.push(foot(model, usize::from(screen.width)));
     let lines: Vec<Line> = lines.into_iter().map(safe).collect();
     frame.render_widget(Paragraph::new(lines), screen);
     if model.is_help {
@@ -54,7 +55,7 @@ pub fn draw(frame: &mut Frame, model: &mut Model, style: Style) {
 }
 
 /// Who is shown, of how many, how fresh.
-fn head(model: &Model, style: Style, width: usize) -> Line<'static> {
+fn head(model: &Model, width: usize) -> Line<'static> {
     let first = match model.one() {
         Some(kept) => {
             let look = &kept.now;
@@ -86,7 +87,7 @@ fn head(model: &Model, style: Style, width: usize) -> Line<'static> {
     while parts.len() > 1 && columns(&parts.join("  ")) > width {
         parts.pop();
     }
-    Line::styled(shorten(&parts.join("  "), width), style.strong())
+    Line::raw(shorten(&parts.join("  "), width)).bold()
 }
 
 /// "limit 512.0 MiB, 80 % used": of the cgroup, else of the host.
@@ -96,14 +97,15 @@ fn limit(limit: MemoryLimit) -> String {
 }
 
 /// What of one JVM can be shown, each with its key; no more than there is room for.
-fn tabs(model: &Model, style: Style, width: usize) -> Line<'static> {
+fn tabs(model: &Model, width: usize) -> Line<'static> {
     let mut line = Line::default();
     for (index, tab) in Tab::ALL.into_iter().enumerate() {
         let text = format!(" {} {} ", index + 1, tab.title());
         if line.width() + text.len() > width {
             break;
         }
-        line.push_span(Span::styled(text, if tab == model.tab { style.selected() } else { style.dim() }));
+        let text = Span::raw(text);
+        line.push_span(if tab == model.tab { text.reversed() } else { text.dim() });
     }
     line
 }
@@ -139,8 +141,7 @@ fn legend(model: &Model, style: Style, width: usize) -> Line<'static> {
             break;
         }
         room -= name.chars().count() + 1;
-        let mark = if style.has_colour { '█' } else { letter(area) };
-        line.push_span(Span::styled(mark.to_string(), style.of(area)));
+        line.push_span(Span::styled(style.cell(area).to_string(), style.of(area)));
         line.push_span(Span::raw(name));
     }
     line
@@ -154,7 +155,7 @@ fn of_area(model: &Model, area: Area) -> u64 {
         .fold(0, |sum, account| sum.saturating_add(account.resident_bytes_of(area)))
 }
 
-fn foot(model: &Model, style: Style, width: usize) -> Line<'static> {
+fn foot(model: &Model, width: usize) -> Line<'static> {
     if model.is_filtering {
         return Line::raw(shorten(
             &format!("filter: {}_   Enter keeps it, Esc clears it", model.filter),
@@ -162,7 +163,7 @@ fn foot(model: &Model, style: Style, width: usize) -> Line<'static> {
         ));
     }
     if let Some(message) = &model.message {
-        return Line::styled(shorten(message, width), style.strong());
+        return Line::raw(shorten(message, width)).bold();
     }
     let mut keys = match model.view {
         View::All => vec!["Enter one JVM".to_string()],
@@ -186,7 +187,7 @@ fn foot(model: &Model, style: Style, width: usize) -> Line<'static> {
     }
     keys.push(text);
     text = keys.join("  ");
-    Line::styled(shorten(&text, width), style.dim())
+    Line::raw(shorten(&text, width)).dim()
 }
 
 /// What crossterm writes does not pass `os/terminal.rs`, so whatever a line is made of is escaped here.

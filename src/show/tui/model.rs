@@ -2,11 +2,13 @@
 
 use super::history::{Kept, Trail};
 use crate::measure::look::{Look, MemoryLimit};
+pub use ratatui::crossterm::event::KeyCode as Key;
 use std::collections::BTreeMap;
 
 /// What is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
+    #[default]
     All,
     One(i32),
 }
@@ -57,25 +59,6 @@ impl Sort {
     }
 }
 
-/// A key, whatever terminal it came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
-    Char(char),
-    Enter,
-    Escape,
-    Backspace,
-    Tab,
-    BackTab,
-    Up,
-    Down,
-    Left,
-    Right,
-    PageUp,
-    PageDown,
-    Home,
-    End,
-}
-
 /// Messages of the thread that reads JVMs.
 #[derive(Clone, Debug)]
 pub enum News {
@@ -105,7 +88,7 @@ pub enum Action {
     Pause(bool),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Model {
     pub view: View,
     pub tab: Tab,
@@ -141,29 +124,7 @@ pub struct Model {
 
 impl Model {
     pub fn new(view: View) -> Model {
-        Model {
-            view,
-            tab: Tab::default(),
-            jvms: BTreeMap::new(),
-            sort: Sort::default(),
-            is_reversed: false,
-            filter: String::new(),
-            is_filtering: false,
-            is_help: false,
-            is_paused: false,
-            selected: 0,
-            top: 0,
-            open: Vec::new(),
-            marked_at: None,
-            at: 0.0,
-            round_ms: None,
-            round: Vec::new(),
-            host: None,
-            message: None,
-            awaited: None,
-            has_all: view == View::All,
-            page: 10,
-        }
+        Model { view, has_all: view == View::All, page: 10, ..Model::default() }
     }
 
     /// A sample, the end of a round, a failure.
@@ -229,7 +190,7 @@ impl Model {
         }
         let action = match key {
             Key::Char(letter) => self.letter(letter),
-            Key::Escape => self.back(),
+            Key::Esc => self.back(),
             Key::Enter => self.enter(),
             _ => {
                 self.walk(key);
@@ -280,7 +241,7 @@ impl Model {
             Key::Backspace => {
                 self.filter.pop();
             }
-            Key::Escape => {
+            Key::Esc => {
                 self.filter.clear();
                 self.is_filtering = false;
             }
@@ -323,15 +284,11 @@ impl Model {
     }
 
     fn go(&mut self, view: View) {
-        if let (View::All, View::One(pid)) = (view, self.view) {
-            self.view = view;
-            self.filter.clear();
-            self.selected = self.rows().iter().position(|row| row.pid == Some(pid)).unwrap_or(0);
-        } else {
-            self.view = view;
-            self.filter.clear();
-            self.selected = 0;
-        }
+        let left = self.pid();
+        self.view = view;
+        self.filter.clear();
+        // Back among all, the one that was shown is selected.
+        self.selected = self.rows().iter().position(|row| left.is_some() && row.pid == left).unwrap_or(0);
         self.top = 0;
     }
 

@@ -123,9 +123,9 @@ fn into_one_jvm_its_parts_its_tabs_and_back_to_the_same_row() {
     assert_eq!((model.tab, names(&model).len()), (Tab::Threads, 2));
     model.press(Key::Char('3'));
     assert_eq!(names(&model), ["main arena"]);
-    model.press(Key::Escape);
+    model.press(Key::Esc);
     assert_eq!((model.view, model.selected), (View::All, 1), "where it came from");
-    assert_eq!(model.press(Key::Escape), Some(Action::Quit));
+    assert_eq!(model.press(Key::Esc), Some(Action::Quit));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_filter_finds_parts_that_are_folded_and_keys_are_letters_while_it_is_typed()
     model.press(Key::Backspace);
     assert_eq!(names(&model), ["Java heap", "eden"], "and the area that it is in");
     model.press(Key::Enter);
-    assert_eq!(model.press(Key::Escape), None, "the filter is cleared first");
+    assert_eq!(model.press(Key::Esc), None, "the filter is cleared first");
     assert_eq!(names(&model).len(), 2);
 }
 

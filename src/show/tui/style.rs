@@ -2,7 +2,7 @@
 //! then are made of the letters of their areas, so that nothing depends on colour alone.
 
 use crate::map::Area;
-use ratatui::style::{Color, Modifier};
+use ratatui::style::Color;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
@@ -12,22 +12,9 @@ pub struct Style {
 impl Style {
     pub fn of(self, area: Area) -> ratatui::style::Style {
         match self.has_colour {
-            true => ratatui::style::Style::new().fg(colour(area)),
+            true => ratatui::style::Style::new().fg(shade(area).0),
             false => ratatui::style::Style::new(),
         }
-    }
-
-    pub fn dim(self) -> ratatui::style::Style {
-        ratatui::style::Style::new().add_modifier(Modifier::DIM)
-    }
-
-    pub fn strong(self) -> ratatui::style::Style {
-        ratatui::style::Style::new().add_modifier(Modifier::BOLD)
-    }
-
-    /// Turned around: seen on every terminal.
-    pub fn selected(self) -> ratatui::style::Style {
-        ratatui::style::Style::new().add_modifier(Modifier::REVERSED)
     }
 
     /// From the least to the most of a line of small levels.
@@ -41,53 +28,31 @@ impl Style {
 
     /// One cell of a bar.
     pub fn cell(self, area: Area) -> char {
-        if self.has_colour { '█' } else { letter(area) }
+        if self.has_colour { '█' } else { shade(area).1 }
     }
 }
 
 /// The colours that every terminal has, bright ones next to dark ones so that neighbours differ in brightness too, and one of
-/// the 256 colours.
-fn colour(area: Area) -> Color {
+/// the 256 colours; and the letters in the bar and in the legend.
+fn shade(area: Area) -> (Color, char) {
     match area {
-        Area::JavaHeap => Color::Blue,
-        Area::Gc => Color::LightBlue,
-        Area::ClassMetadata => Color::Green,
-        Area::CdsArchive => Color::LightGreen,
-        Area::JitCode => Color::Yellow,
-        Area::JitWork => Color::LightYellow,
-        Area::Stack => Color::Magenta,
-        Area::DirectBuffers => Color::LightMagenta,
-        Area::JvmWork => Color::Cyan,
-        Area::NativeLibrary => Color::LightCyan,
-        Area::Code => Color::Gray,
-        Area::MappedFile => Color::DarkGray,
+        Area::JavaHeap => (Color::Blue, 'H'),
+        Area::Gc => (Color::LightBlue, 'G'),
+        Area::ClassMetadata => (Color::Green, 'M'),
+        Area::CdsArchive => (Color::LightGreen, 'A'),
+        Area::JitCode => (Color::Yellow, 'J'),
+        Area::JitWork => (Color::LightYellow, 'j'),
+        Area::Stack => (Color::Magenta, 'S'),
+        Area::DirectBuffers => (Color::LightMagenta, 'D'),
+        Area::JvmWork => (Color::Cyan, 'V'),
+        Area::NativeLibrary => (Color::LightCyan, 'N'),
+        Area::Code => (Color::Gray, 'C'),
+        Area::MappedFile => (Color::DarkGray, 'f'),
         // Orange: all the colours that every terminal has, except black, are taken.
-        Area::MallocUnknown => Color::Indexed(208),
-        Area::MallocFreed => Color::Red,
-        Area::Overhead => Color::LightRed,
-        Area::Unattributed => Color::White,
-    }
-}
-
-/// Its letter, in the bar and in the legend.
-pub fn letter(area: Area) -> char {
-    match area {
-        Area::JavaHeap => 'H',
-        Area::Gc => 'G',
-        Area::ClassMetadata => 'M',
-        Area::CdsArchive => 'A',
-        Area::JitCode => 'J',
-        Area::JitWork => 'j',
-        Area::Stack => 'S',
-        Area::DirectBuffers => 'D',
-        Area::JvmWork => 'V',
-        Area::NativeLibrary => 'N',
-        Area::Code => 'C',
-        Area::MappedFile => 'f',
-        Area::MallocUnknown => 'U',
-        Area::MallocFreed => 'F',
-        Area::Overhead => 'o',
-        Area::Unattributed => '?',
+        Area::MallocUnknown => (Color::Indexed(208), 'U'),
+        Area::MallocFreed => (Color::Red, 'F'),
+        Area::Overhead => (Color::LightRed, 'o'),
+        Area::Unattributed => (Color::White, '?'),
     }
 }
 
@@ -98,8 +63,8 @@ mod tests {
 
     #[test]
     fn no_two_areas_have_the_same_letter_or_colour() {
-        let letters: HashSet<char> = Area::ALL.iter().map(|area| letter(*area)).collect();
-        let colours: HashSet<String> = Area::ALL.iter().map(|area| format!("{:?}", colour(*area))).collect();
+        let letters: HashSet<char> = Area::ALL.iter().map(|area| shade(*area).1).collect();
+        let colours: HashSet<String> = Area::ALL.iter().map(|area| format!("{:?}", shade(*area).0)).collect();
         assert_eq!((letters.len(), colours.len()), (Area::ALL.len(), Area::ALL.len()));
     }
 }

@@ -155,13 +155,11 @@ fn order(result: &Result, row: &Row) -> String {
 /// Every figure of every arm, and its difference from the first.
 pub fn table(result: &Result) -> String {
     let comparison = &result.comparison;
-    let arms: Vec<&str> = comparison.arms.iter().map(|arm| arm.name.as_str()).collect();
-    let differences: Vec<String> = arms.iter().map(|arm| format!("{arm}: difference")).collect();
-    let mut columns = vec![("mean of one run", false)];
-    for (index, (arm, difference)) in arms.iter().zip(&differences).enumerate() {
-        columns.push((arm, true));
+    let mut columns = vec!["mean of one run".to_string()];
+    for (index, arm) in comparison.arms.iter().enumerate() {
+        columns.push(format!(">{}", arm.name));
         if index > 0 {
-            columns.extend([(difference.as_str(), true), ("interval", true)]);
+            columns.extend([format!(">{}: difference", arm.name), ">interval".to_string()]);
         }
     }
     let rows = comparison
@@ -262,7 +260,7 @@ fn account(arms: &[ArmCount], when: &str, of: impl Fn(&ArmCount) -> Option<&Resi
     }
     add("all others", known.iter().map(|(_, one)| small.iter().map(|area| one.of(*area)).sum()).collect());
     add("resident", known.iter().map(|(_, one)| one.resident_bytes).collect());
-    let mut columns = vec![(when, false)];
-    columns.extend(known.iter().map(|(arm, _)| (arm.name.as_str(), true)));
+    let mut columns = vec![when.to_string()];
+    columns.extend(known.iter().map(|(arm, _)| format!(">{}", arm.name)));
     super::table(when, &columns, &rows) + "\n"
 }

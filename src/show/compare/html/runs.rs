@@ -17,13 +17,7 @@ pub fn arms(result: &Result) -> String {
             escaped(&design.command.join(" "))
         );
     }
-    let columns = [
-        ("arm", false),
-        ("what it has", false),
-        ("heap was on (last run)", false),
-        ("runs that count", true),
-        ("command", false),
-    ];
+    let columns = ["arm", "what it has", "heap was on (last run)", ">runs that count", "command"];
     format!("<h2>Arms</h2>\n{}", super::table("Arms", &columns, &rows))
 }
 
@@ -48,15 +42,7 @@ pub fn table(result: &Result) -> String {
             escaped(&why)
         );
     }
-    let columns = [
-        ("run", true),
-        ("block", true),
-        ("arm", false),
-        ("started", false),
-        (name, true),
-        ("heap pages", false),
-        ("note", false),
-    ];
+    let columns = [">run", ">block", "arm", "started", &format!(">{name}"), "heap pages", "note"];
     format!("<h2>Every run</h2>\n{}", super::table("Every run", &columns, &rows))
 }
 
