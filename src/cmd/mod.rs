@@ -86,7 +86,7 @@ impl Failure {
     pub fn rights(message: impl Into<String>) -> anyhow::Error {
         Failure { status: 4, message: message.into() }.into()
     }
-    /// The target cannot be read: a right is missing, or another reason.
+    /// The target cannot be read, because a right is missing or for another reason.
     pub fn unread(why: Why, message: impl Into<String>) -> anyhow::Error {
         if why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
     }

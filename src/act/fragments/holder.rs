@@ -11,13 +11,13 @@ use rustix::fs::{Mode, OFlags};
 use std::io::Write;
 use std::time::Duration;
 
-/// Whole blocks that are left alone: some lie where memory that can be moved may not go.
-const SPARE_BLOCKS: u64 = 32;
 /// Slots that are taken between two looks at what is left: 32 MiB.
 const BETWEEN_LOOKS: usize = 16;
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(5);
+/// Where the kernel gives none of the whole blocks: some lie where memory that can be moved may not go.
+const REST: Duration = Duration::from_millis(100);
 /// Before it is said to be made: the kernel frees pages of files for a while after memory was short, in whole blocks too.
-const ROUNDS_MAX: usize = 5000;
+const ROUNDS_MAX: usize = 1000;
 /// Below it the kernel takes pages of files away.
 const NOTHING_FREE_BYTES: Bytes = 512 << 20;
 /// Less available than this ends it.
@@ -27,6 +27,7 @@ const SHORT_BYTES: Bytes = 512 << 20;
 pub fn hold(leave: Bytes, pinned: bool) -> Known<()> {
     be_harmless()?;
     let free_before = FreeMemory::now();
+    drop_caches()?;
     let total = meminfo().ok_or_else(short)?.total_bytes;
     let mut ballast = Slots::reserve(total)?;
     let most_held = leave.max(HELD_BYTES_MIN);
@@ -37,19 +38,14 @@ pub fn hold(leave: Bytes, pinned: bool) -> Known<()> {
     while is_left(&slots, most_held)? && (0..BETWEEN_LOOKS).all(|_| slots.fill()) {}
     let free = meminfo().ok_or_else(short)?.free_bytes;
     let held = slots.held_bytes().saturating_sub(leave.saturating_sub(free));
-    let break_up = |slots: &mut Slots| {
-        break_up(slots, held);
-        if pinned { slots.pin() } else { Ok(()) }
-    };
     if pinned {
         slots.pin()?;
     }
     slots.give_back(held);
     for _ in 0..ROUNDS_MAX {
-        if whole_blocks() <= SPARE_BLOCKS {
+        if break_up(&mut slots, held, pinned)? == 0 {
             break;
         }
-        break_up(&mut slots)?;
         std::thread::sleep(PAUSE);
     }
     let held_bytes = slots.held_bytes() + ballast.held_bytes();
@@ -58,12 +54,20 @@ pub fn hold(leave: Bytes, pinned: bool) -> Known<()> {
     let mut out = stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| failed(&error))?;
     loop {
-        std::thread::sleep(PAUSE);
-        break_up(&mut slots)?;
+        let wanted = whole_blocks();
+        let taken = break_up(&mut slots, held, pinned)?;
+        std::thread::sleep(if wanted > taken { REST } else { PAUSE });
         if available_bytes().ok_or_else(short)? < SHORT_BYTES {
             return Err(short());
         }
     }
+}
+
+/// What the kernel keeps of files goes first: it would free whole blocks of it for a long time.
+fn drop_caches() -> Known<()> {
+    let file = rustix::fs::open("/proc/sys/vm/drop_caches", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    let written = file.and_then(|file| rustix::io::write(&file, b"1"));
+    written.map(|_| ()).map_err(|error| failed(&error.into()))
 }
 
 /// The first that the kernel kills for memory, and gone with its parent.
@@ -84,14 +88,18 @@ fn is_left(slots: &Slots, most_held: Bytes) -> Known<bool> {
         && (memory.free_bytes > NOTHING_FREE_BYTES || slots.held_bytes() < most_held))
 }
 
-/// More than the ones that are left alone.
 fn whole_blocks() -> u64 {
-    FreeMemory::now().map_or(0, |free| free.huge_blocks).saturating_sub(SPARE_BLOCKS)
+    FreeMemory::now().map_or(0, |free| free.huge_blocks)
 }
 
-fn break_up(slots: &mut Slots, held: Bytes) {
-    slots.take_blocks(whole_blocks());
+/// How many blocks that was.
+fn break_up(slots: &mut Slots, held: Bytes, pinned: bool) -> Known<u64> {
+    let taken = slots.take_blocks(whole_blocks());
+    if pinned {
+        slots.pin()?;
+    }
     slots.give_back(held);
+    Ok(taken)
 }
 
 fn failed(error: &std::io::Error) -> Gap {

@@ -77,12 +77,12 @@ impl Slots {
         self.fill()
     }
 
-    /// Takes this many whole blocks, and then splits them: others who want blocks take theirs as fast. Fewer where the kernel has no
-    /// more.
-    pub fn take_blocks(&mut self, count: u64) {
+    /// Takes this many whole blocks, and then splits them: others who want blocks take theirs as fast. Fewer where the kernel has
+    /// no more; the number of blocks.
+    pub fn take_blocks(&mut self, count: u64) -> u64 {
         let taken: Vec<u32> = (0..count).map_while(|_| self.take_block()).collect();
-        for slot in taken {
-            let at = self.at(slot);
+        for slot in &taken {
+            let at = self.at(*slot);
             // Since Linux 6.12 a split gives pages of zeros back, and the block would be whole again.
             (0..pages()).for_each(|page| touch(at.plus(page * base_page())));
             // MADV_FREE of a part splits at once (mm/huge_memory.c, madvise_free_huge_pmd); MADV_DONTNEED would only put the page
@@ -90,8 +90,9 @@ impl Slots {
             advise(at, base_page(), libc::MADV_FREE);
             // khugepaged must not undo it.
             advise(at, huge_page(), libc::MADV_NOHUGEPAGE);
-            self.took(slot);
+            self.took(*slot);
         }
+        taken.len() as u64
     }
 
     /// `None`: no slot is left, or the kernel gave no whole block.
@@ -122,7 +123,8 @@ impl Slots {
         for slot in self.used.clone() {
             let one = &self.slots[slot as usize];
             if !one.is_pinned && one.held[0] & 1 != 0 {
-                let failed = |error: rustix::io::Errno| gap("memory that the kernel cannot move", &error.into());
+                let failed =
+                    |error: rustix::io::Errno| gap("memory that the kernel cannot move", &error.into());
                 self.pins.add(self.at(slot)).map_err(failed)?;
                 self.slots[slot as usize].is_pinned = true;
             }

@@ -26,8 +26,8 @@ pub struct Args {
         default_value = "always,defer,madvise,never"
     )]
     policies: Vec<Policy>,
-    /// Free memory, with commas: in small pieces, as after weeks of work; in pieces between pages that the kernel cannot move; or as
-    /// it is on this machine
+    /// Free memory, with commas: in small pieces, as after weeks of work; between pages that the kernel cannot move; or as it is
+    /// on this machine
     #[arg(long, value_enum, value_name = "KINDS", value_delimiter = ',', default_value = "pieces")]
     memory: Vec<Memory>,
     /// Builds at once, with commas
