@@ -1,8 +1,8 @@
-//! CPU time of other programs on this host: all except Marusa and the programs that it started and waited for. It disturbs
-//! measurements.
+//! CPU time of other programs on this host: all except Marusa and the programs that it started. It disturbs measurements.
 //!
 //! `/proc/stat` has the time of all (proc_stat(5)), `/proc/self/stat` ours and that of the children that we waited for
-//! (proc_pid_stat(5), fields 14 to 17). Threads of the kernel that work on pages work for the program that is measured.
+//! (proc_pid_stat(5), fields 14 to 17), `/proc/self/task/TID/children` names the others (proc_tid_children(5)). Threads of the
+//! kernel that work on pages work for the program that is measured.
 
 use super::cpu_time::{self, ProcessTime};
 use super::host::{self, text};
@@ -64,7 +64,8 @@ impl Busy {
         let own = own.ok_or_else(|| gap("/proc/self/stat"))?;
         let daemons = cpu_time::daemons().into_keys().filter_map(ProcessTime::read);
         let daemons: u64 = daemons.map(|time| time.cpu_ticks).sum();
-        Ok(Busy { at: Instant::now(), cpus, all, kernel, stolen, ours: own + daemons })
+        let ours = own + daemons + running_children();
+        Ok(Busy { at: Instant::now(), cpus, all, kernel, stolen, ours })
     }
 
     /// `None`: the time between is too short.
@@ -86,6 +87,16 @@ impl Busy {
         let kernel = cpu_time::milliseconds(self.kernel.saturating_sub(before.kernel)) / 1e3;
         (seconds >= SECONDS_MIN).then(|| kernel / seconds)
     }
+}
+
+/// In ticks; 0 for what has just ended, which is in our own time once we wait for it.
+fn running_children() -> u64 {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let pids: Vec<i32> = lists
+        .flat_map(|list| list.split(' ').map_while(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+        .collect();
+    pids.into_iter().filter_map(ProcessTime::read).map(|time| time.cpu_ticks).sum()
 }
 
 /// The number of CPUs, and the ticks of all of them: busy, of that in the kernel, and stolen.
@@ -136,6 +147,22 @@ mod tests {
         assert!(quiet.is_quiet() && !quiet.disturb());
         let large = Others { cpus: 2.0, stolen_cpus: 0.0, of_cpus: 64 };
         assert!(large.is_quiet() && !large.disturb());
+    }
+
+    #[test]
+    fn a_child_that_runs_is_not_others() {
+        let before = Busy::now().expect("procfs").ours;
+        let mut child =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
+        let worked = (0..3000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            ProcessTime::read(child.id() as i32).is_some_and(|time| time.cpu_ticks >= 10)
+        });
+        let during = Busy::now().expect("procfs").ours;
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        assert!(worked && during >= before + 10, "{before} {during}");
+        assert!(Busy::now().expect("procfs").ours >= during);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::io;
 pub struct Slots {
     start: Addr,
     slots: Vec<Slot>,
-    /// Slots of which a page is held, and slots of which none is.
+    /// Slots of which a page is held that can be given back, and slots of which none is held.
     used: Vec<u32>,
     empty: Vec<u32>,
     held_pages: u64,
@@ -142,9 +142,12 @@ impl Slots {
             let tries = if self.slots[slot as usize].count < pages() / 8 { pages() } else { 1 };
             let first = fastrand::u64(..pages());
             (first..first + tries).for_each(|page| self.drop_page(slot, page % pages()));
-            if self.slots[slot as usize].count == 0 {
+            let one = &self.slots[slot as usize];
+            if one.count <= u64::from(one.is_pinned) {
                 self.used.swap_remove(place);
-                self.empty.push(slot);
+                if !one.is_pinned {
+                    self.empty.push(slot);
+                }
             }
         }
     }

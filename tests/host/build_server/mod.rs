@@ -94,7 +94,9 @@ fn stalls_agrees_with_the_kernels_text_and_the_remedy_makes_it_fall() {
 #[test]
 fn bench_thp_sees_the_wait_and_restores_the_host() {
     let Some(work) = may_run() else { return };
-    let _host = Host::lock();
+    let mut host = Host::lock();
+    // kcompactd would put the pieces together of its own accord while they are made.
+    host.set("/proc/sys/vm/compaction_proactiveness".to_string(), "0").expect("root");
     let home = work.java.parent().and_then(std::path::Path::parent).expect("bin/java").display().to_string();
     let state = tempfile::tempdir().expect("a directory");
     let words =
@@ -132,8 +134,8 @@ fn bench_thp_sees_the_wait_and_restores_the_host() {
     for trial in found["trials"].as_array().expect("trials") {
         let made = &trial["fragments"];
         let blocks = made["free"]["huge_blocks"].as_u64().expect("blocks");
-        // Of 2.5 GiB, a twentieth at most.
-        assert!(blocks < 64 && made["free"]["bytes"].as_u64().expect("bytes") > 1 << 30, "{made}");
+        let free = made["free"]["bytes"].as_u64().expect("bytes");
+        assert!(free > 1 << 30 && (blocks << 21) < free / 8, "{made}");
         assert_eq!(trial["steps"].as_u64(), Some(4));
     }
 }
