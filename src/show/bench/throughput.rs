@@ -20,7 +20,7 @@ pub struct Published {
     said: &'static str,
 }
 
-/// Why there is no server.
+/// The reason that the server is missing, for a dry run.
 #[derive(JsonSchema, Serialize)]
 pub struct Lacking {
     pub missing: Option<String>,
