@@ -1,7 +1,7 @@
 # The two commands of the README; each sets up what it needs on a fresh Debian or Ubuntu.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo check test test-long vm build dist test-dist install java bench fuzz clean
+.PHONY: demo check test test-long vm build dist test-dist install java bench bench-all fuzz clean
 
 # Build, start a real Java program, show its account.
 demo: java
@@ -52,6 +52,12 @@ java:
 # The fuzzers for as long as you like: make fuzz SECONDS=600
 fuzz:
 	fuzz/run $(or $(SECONDS),60)
+
+# The figures of docs/experiments, in a night, on a machine with nothing else to do. It may be stopped, and goes on where it was.
+bench-all: build java
+	scripts/setup bench-all
+	scripts/jdks
+	scripts/bench-all
 
 # The figures of the README and of docs/benchmarks.md.
 bench: build java

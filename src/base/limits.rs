@@ -127,6 +127,8 @@ pub const NODE_DEPTH_MAX: u32 = 7;
 pub const METASPACE_NODES_MAX: usize = 4_096;
 /// A range of an image's writable data that is searched for pointers; libjvm.so of JDK 25 has 1.7 MB.
 pub const IMAGE_DATA_BYTES_MAX: u64 = 64 << 20;
+/// Loaded images whose calls of `fork` are looked for.
+pub const FORKING_IMAGES_MAX: usize = 1_024;
 /// Words of libraries' data that are searched for pointers to memory without an owner, and objects they point to.
 pub const LINK_WORDS_MAX: usize = 8_000_000;
 pub const LINK_OBJECTS_MAX: usize = 100_000;

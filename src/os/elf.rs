@@ -114,6 +114,13 @@ impl Image {
         Some(image)
     }
 
+    /// One that has a single segment.
+    #[cfg(test)]
+    pub(super) fn made_up(bias: u64, segment: Range, dynamic: Range) -> Image {
+        let segments = vec![(segment, true)];
+        Image { path: String::new(), bias, segments, dynamic: Some(dynamic), notes: Vec::new() }
+    }
+
     /// All that the image occupies, gaps between its segments included.
     pub fn extent(&self) -> Range {
         let start = self.segments.iter().map(|(range, _)| range.start).min().unwrap_or_default();
@@ -151,21 +158,35 @@ impl Image {
         None
     }
 
+    /// Tags and values of the dynamic section; none where there is no such section.
+    pub(super) fn dynamic_entries(&self, memory: &dyn Memory) -> Result<Vec<(u64, u64)>, Fault> {
+        let dynamic = self.dynamic.unwrap_or_default();
+        let mut entries = Vec::new();
+        for index in 0..(dynamic.bytes() / 16).min(DYNAMIC_ENTRIES_MAX) {
+            let at = dynamic.start.plus(index * 16);
+            match (memory.u64(at)?, memory.u64(at.plus(8))?) {
+                (0, _) => break,
+                entry => entries.push(entry),
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Where the table lies whose place a dynamic entry has: glibc relocates these entries in place; musl and a file image do not.
+    pub(super) fn address(&self, value: u64) -> Addr {
+        if value < self.bias { Addr(value.wrapping_add(self.bias)) } else { Addr(value) }
+    }
+
     /// Where the exported symbols are found, for a caller who asks for many.
     pub fn exports(&self, memory: &dyn Memory) -> Result<Option<Exports>, Fault> {
         const DT_HASH: u64 = 4;
         const DT_STRTAB: u64 = 5;
         const DT_SYMTAB: u64 = 6;
         const DT_GNU_HASH: u64 = 0x6fff_fef5;
-        let Some(dynamic) = self.dynamic else { return Ok(None) };
         let (mut strings, mut symbols, mut hash, mut old_hash) = (None, None, None, None);
-        for index in 0..(dynamic.bytes() / 16).min(DYNAMIC_ENTRIES_MAX) {
-            let at = dynamic.start.plus(index * 16);
-            let (tag, value) = (memory.u64(at)?, memory.u64(at.plus(8))?);
-            // glibc relocates these entries in place; musl and a file image do not.
-            let address = if value < self.bias { Addr(value.wrapping_add(self.bias)) } else { Addr(value) };
+        for (tag, value) in self.dynamic_entries(memory)? {
+            let address = self.address(value);
             match tag {
-                0 => break,
                 DT_STRTAB => strings = Some(address),
                 DT_SYMTAB => symbols = Some(address),
                 DT_GNU_HASH => hash = Some(Hash::Gnu(address)),

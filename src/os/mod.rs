@@ -16,6 +16,7 @@ pub mod cpu_time;
 pub mod cpus;
 pub mod elf;
 pub mod elf_file;
+pub mod elf_imports;
 pub mod extfrag;
 pub mod facts;
 pub mod file_bytes;

@@ -6,6 +6,7 @@ pub mod anonymise;
 pub mod core;
 pub mod discover;
 pub mod file;
+pub mod forks;
 mod frozen_check;
 mod held;
 pub mod hidden;

@@ -2,7 +2,8 @@
 //!
 //! - `<!-- marusa … -->`: a shell command, run here on a recorded JVM and compared; `MARUSA_BLESS=1` writes the block anew;
 //! - `<!-- live: NAME -->`: an entry of `scripts/transcripts`, which starts the program and writes the block anew;
-//! - `<!-- measured: cargo bench … -->`: figures of a bench, or a script, on the machine that the page names.
+//! - `<!-- measured: cargo bench … -->`: figures of a bench, or a script, on the machine that the page names;
+//! - `<!-- bench: NAME … -->`: what `marusa bench NAME …` printed; `scripts/bench-all` runs it and writes the block anew.
 
 use crate::book::{columns, pages};
 use crate::ratchets::root;
@@ -121,6 +122,12 @@ fn every_block_of_output_says_where_it_comes_from() {
                     let file = bench.map_or(rest.to_string(), |name| format!("benches/{name}.rs"));
                     if !root().join(file).exists() {
                         wrong.push(format!("{place}: {rest} is neither a bench nor a script"));
+                    }
+                }
+                "bench:" => {
+                    let name = rest.split(' ').next().unwrap_or_default();
+                    if page.file_stem().is_none_or(|stem| stem != name) {
+                        wrong.push(format!("{place}: bench {name} has a page of its own"));
                     }
                 }
                 _ if shows_output(&block) => wrong.push(format!("{place}: no command is named above it")),

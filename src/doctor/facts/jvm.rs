@@ -12,6 +12,7 @@ use crate::os::cpus::{self, Cpus};
 use crate::os::group_memory::{self, GroupMemory};
 use crate::os::process::Process;
 use crate::os::{numa, output, zeros};
+use crate::snapshot::forks::{self, Forker};
 use crate::snapshot::{self, Snapshot, Want};
 use std::collections::BTreeMap;
 
@@ -31,6 +32,8 @@ pub struct JvmFacts {
     pub group: Known<Option<GroupMemory>>,
     /// Variables of the environment that rules look at (`ENVIRONMENT`).
     pub environment: Known<BTreeMap<String, String>>,
+    /// Libraries that can start processes by `fork` themselves; of a running JVM alone.
+    pub forkers: Vec<Forker>,
     /// Pages of zeros in large pages and stacks; never of a file, which does not keep what memory holds.
     pub bloat: Known<Bloat>,
     pub bounds: Bounds,
@@ -45,7 +48,8 @@ impl JvmFacts {
         let mut snapshot = snapshot::take(process, want)?;
         snapshot.taken.page_settings = Some(snapshot::page_settings::read(process, &snapshot));
         let found = zeros::read(process, &snapshot.os, &snapshot.stacks(), zeros::Effort::default());
-        let mut facts = JvmFacts::of(process.pid, snapshot, Some(process));
+        let forkers = forks::read(process, &snapshot);
+        let mut facts = JvmFacts { forkers, ..JvmFacts::of(process.pid, snapshot, Some(process)) };
         facts.bloat = found.map(|found| Bloat::of(&facts.snapshot.taken.kernel, &facts.map, &found));
         match &facts.bloat {
             Ok(bloat) => facts.gaps.extend(bloat.gaps.iter().cloned()),
@@ -81,6 +85,7 @@ impl JvmFacts {
             logged: process.map_or_else(Vec::new, logged),
             group,
             environment: process.map_or_else(|| Err(absent("environment")), environment),
+            forkers: Vec::new(),
             bloat: Err(absent("pages of zeros")),
             bounds: bounds.unwrap_or_default(),
             gaps,

@@ -4,13 +4,16 @@
 use crate::base::Bytes;
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::jvm::command_line::{self, CommandLine};
+use crate::os::elf_imports::Import;
 
 /// Private memory on small pages: 15 to 40 ms for each fork on the machines that were measured.
 const WARN_BYTES: Bytes = 512 << 20;
 
 /// Whether some JVM starts processes so: only then what a fork costs here is worth measuring.
 pub fn is_forking(facts: &Facts) -> bool {
-    facts.jvms.iter().any(|jvm| mechanism(jvm).is_some_and(|(name, _)| name == "FORK"))
+    let by_option = |jvm: &JvmFacts| mechanism(jvm).is_some_and(|(name, _)| name == "FORK");
+    let by_library = |jvm: &JvmFacts| jvm.forkers.iter().any(|forker| forker.import != Import::Uncalled);
+    facts.jvms.iter().any(|jvm| by_option(jvm) || by_library(jvm))
 }
 
 /// The last value: JAVA_TOOL_OPTIONS come before the options of the command.
@@ -37,34 +40,55 @@ fn copied_bytes(jvm: &JvmFacts) -> Bytes {
     jvm.map.shares().map(|(_, share)| of(&share.figures)).sum()
 }
 
+/// What one fork of a JVM costs.
+pub(super) struct Price {
+    pub copied: Bytes,
+    /// `None`: not measured.
+    pub ms: Option<f64>,
+    pub evidence: Vec<Evidence>,
+}
+
+impl Price {
+    pub fn of(facts: &Facts, jvm: &JvmFacts) -> Price {
+        let copied = copied_bytes(jvm);
+        let entries = "private memory on 4 KiB pages, whose entries a fork copies";
+        let mut evidence = vec![
+            Evidence::bytes(entries, copied, "account: page sizes"),
+            Evidence::bytes(
+                "page-table entries that a fork copies",
+                copied / 512,
+                "8 bytes for each page of 4 KiB",
+            ),
+        ];
+        let tables = jvm.snapshot.os.status.page_table_bytes;
+        evidence
+            .extend(tables.map(|bytes| Evidence::bytes("page tables now", bytes, "/proc/PID/status: VmPTE")));
+        let ms = facts.host.fork_ms_per_gib.map(|price| price * copied as f64 / (1_u64 << 30) as f64);
+        let source = "a fork of our own, timed on this host";
+        evidence.extend(ms.map(|ms| Evidence::ms("one process, at least", ms, source)));
+        Price { copied, ms, evidence }
+    }
+
+    pub fn is_high(&self) -> bool {
+        self.copied >= WARN_BYTES
+    }
+
+    /// What a finding's title ends with.
+    pub fn words(&self) -> String {
+        match self.ms {
+            Some(ms) => format!(": at least {ms:.0} ms each for the page tables of this JVM"),
+            None => ", which copies the page tables of this JVM".to_string(),
+        }
+    }
+}
+
 pub(super) fn of(facts: &Facts, jvm: &JvmFacts) -> Option<Finding> {
     let (name, source) = mechanism(jvm).filter(|(name, _)| name == "FORK")?;
-    let copied = copied_bytes(jvm);
-    let mut evidence = vec![
-        Evidence::state("jdk.lang.Process.launchMechanism", name, source),
-        Evidence::bytes(
-            "private memory on 4 KiB pages, whose entries a fork copies",
-            copied,
-            "account: page sizes",
-        ),
-        Evidence::bytes(
-            "page-table entries that a fork copies",
-            copied / 512,
-            "8 bytes for each page of 4 KiB",
-        ),
-    ];
-    let tables = jvm.snapshot.os.status.page_table_bytes;
-    evidence.extend(tables.map(|bytes| Evidence::bytes("page tables now", bytes, "/proc/PID/status: VmPTE")));
-    let price = facts.host.fork_ms_per_gib.map(|price| price * copied as f64 / (1_u64 << 30) as f64);
-    let source = "a fork of our own, timed on this host";
-    evidence.extend(price.map(|ms| Evidence::ms("one process, at least", ms, source)));
-    let title = match price {
-        Some(ms) => {
-            format!("processes are started by fork: at least {ms:.0} ms each for the page tables of this JVM")
-        }
-        None => "processes are started by fork, which copies the page tables of this JVM".to_string(),
-    };
-    let level = if copied >= WARN_BYTES { Level::Warn } else { Level::Info };
+    let price = Price::of(facts, jvm);
+    let title = format!("processes are started by fork{}", price.words());
+    let level = if price.is_high() { Level::Warn } else { Level::Info };
+    let mut evidence = vec![Evidence::state("jdk.lang.Process.launchMechanism", name, source)];
+    evidence.extend(price.evidence);
     let remedies = [
         Remedy::jvm_option("-Djdk.lang.Process.launchMechanism=POSIX_SPAWN"),
         Remedy::Command(format!("marusa pages plan {}", jvm.pid)),

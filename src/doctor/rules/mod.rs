@@ -27,6 +27,7 @@ mod cpu_throttled;
 mod direct_buffers_near_limit;
 mod explicit_gc_disabled;
 mod files_near_limit;
+mod fork_by_library;
 mod fork_large_heap;
 mod gc_threads;
 mod heap_can_shrink;
@@ -160,6 +161,8 @@ rules! {
     "numa-off" "a large heap spans nodes of memory, and UseNUMA is off" JvmHere(numa_off::of) [Info];
     "zone-reclaim" "a full node of memory reclaims before it takes another node's" One(zone_reclaim::of) [Info, Warn];
     "fork-large-heap" "the JVM starts processes by fork, which copies its page tables" JvmHere(fork_large_heap::of) [Info, Warn];
+    "fork-by-library" "a library starts processes by a fork of its own, which copies the JVM's page tables"
+        JvmHere(fork_by_library::of) [Info, Warn];
     "vfork-deprecated" "the JVM starts processes by vfork, which its JDK has deprecated" Jvm(vfork_deprecated::of) [Info];
     "jdk-known-fix" "a fault of this JDK shows here that a later release does not have" Several(jdk_known_fix::find) [Info, Warn];
     "jdk-replaced" "the JDK was replaced under the running JVM" Jvm(jdk_replaced::of) [Warn];

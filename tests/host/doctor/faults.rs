@@ -199,6 +199,14 @@ pub const FAULTS: &[Fault] = &[
         make: |_| jvm("21", &[SERIAL, "-Xmx64m", "-Djdk.lang.Process.launchMechanism=FORK"], IDLE),
     },
     Fault {
+        name: "a library that forks by itself",
+        expects: &[("fork-by-library", "info")],
+        make: |_| {
+            let program = Program::new("17", &[SERIAL, "-Xmx64m"], IDLE);
+            Some(Made::jvm(program.variable("LD_PRELOAD", &library("forker")?).start()?))
+        },
+    },
+    Fault {
         name: "processes started by vfork, JDK 25",
         expects: &[("vfork-deprecated", "info")],
         make: |_| jvm("25", &[SERIAL, "-Xmx64m", "-Djdk.lang.Process.launchMechanism=VFORK"], IDLE),

@@ -289,6 +289,7 @@ pub fn set(host: &mut Host, settings: &[(&str, &str)]) -> Option<()> {
 
 /// A library of ours that a JVM loads before it starts; `None`: no compiler.
 pub fn library(source: &str) -> Option<String> {
-    let object = native::compiled(source, &format!("{source}.so"), &["-shared", "-fPIC"], &[])?;
+    let object =
+        native::compiled(source, &format!("{source}.so"), &["-shared", "-fPIC", "-Wl,-z,lazy"], &[])?;
     Some(object.to_string_lossy().into_owned())
 }

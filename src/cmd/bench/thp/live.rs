@@ -18,6 +18,7 @@ use crate::measure::stalls::host::HostLook;
 use crate::measure::stalls::interval::Interval;
 use crate::os::busy::Busy;
 use crate::os::cpu_time::{self, Daemon};
+use crate::os::host;
 use crate::os::host_pages::HostPages;
 use crate::os::machine::huge_page;
 use crate::os::process::Process;
@@ -36,7 +37,7 @@ const WORK: [&str; 3] = ["units=60", "retain=200", "threads=2"];
 const STEP_MAX: Duration = Duration::from_secs(300);
 /// How often the trace is read, and how often a step is looked at.
 const READ_EVERY: Duration = Duration::from_millis(200);
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 pub struct Live<'a> {
     pub jdk: &'a Jdk,
@@ -58,7 +59,7 @@ impl Bench for Live<'_> {
             .into_iter()
             .chain(WORK.map(String::from))
             .collect();
-        Ok(Arranged { options, more: Nothing {}, steps: steps(arm.policy)? })
+        Ok(Arranged { options, more: Nothing {}, steps: steps(arm)? })
     }
 
     fn before(&mut self, arm: &Arm) -> Known<()> {
@@ -79,8 +80,7 @@ impl Bench for Live<'_> {
             directory,
             steps: self.settings.steps,
         };
-        self.run(&job, trial);
-        Ok(!signals::pending())
+        Ok(self.run(&job, trial))
     }
 }
 
@@ -100,7 +100,8 @@ impl Live<'_> {
         Ok(())
     }
 
-    fn run(&mut self, job: &Job, trial: &mut Trial) {
+    /// Whether no signal cut it short.
+    fn run(&mut self, job: &Job, trial: &mut Trial) -> bool {
         let daemons = cpu_time::daemons();
         let wanted = Wanted { no_allocations: true, ..Wanted::default() };
         // It forks, so before there are threads.
@@ -131,15 +132,34 @@ impl Live<'_> {
             Ok(interval) => figures.stalls = Some(stalls(&interval, &done.pids)),
             Err(gap) => trial.gaps.push(gap),
         }
+        let is_interrupted = signals::pending() || done.is_interrupted;
         done.count_into(trial);
         if self.fragments.as_mut().is_some_and(|(_, fragments)| !fragments.are_there()) {
             trial.discount("memory became short, and what was held was given back");
         }
+        !is_interrupted
     }
 }
 
-/// Words that differ from the ones that the host has.
-fn steps(policy: Policy) -> Result<Vec<Step>, ArmError> {
+/// What differs from what the host has.
+fn steps(arm: &Arm) -> Result<Vec<Step>, ArmError> {
+    let mut steps = words(arm.policy)?;
+    steps.extend(pieces_stay().filter(|_| arm.memory != Memory::AsIs));
+    Ok(steps)
+}
+
+/// kcompactd puts pieces together also while nobody asks for a huge page.
+fn pieces_stay() -> Option<Step> {
+    const FILE: &str = "/proc/sys/vm/compaction_proactiveness";
+    (host::text(FILE).ok()?.trim() != "0").then(|| Step {
+        what: "vm.compaction_proactiveness: 0".to_string(),
+        why: "free memory stays in pieces".to_string(),
+        risk: None,
+        change: Change::Set { file: FILE.to_string(), value: 0 },
+    })
+}
+
+fn words(policy: Policy) -> Result<Vec<Step>, ArmError> {
     let me = Process::own().map_err(|error| ArmError::NoPlan(format!("/proc/self: {error}")))?;
     let thp = HostPages::read(&me).thp;
     let thp = thp.ok_or_else(|| ArmError::NoPlan("this kernel has no transparent huge pages".to_string()))?;
@@ -192,6 +212,7 @@ struct Steps {
     /// What they printed: each step does the same work.
     said: BTreeSet<String>,
     why_not: Option<String>,
+    is_interrupted: bool,
 }
 
 impl Steps {
@@ -224,13 +245,15 @@ impl Steps {
     }
 
     /// Whether the next one makes sense.
-    fn add(&mut self, step: Result<(i32, Ended, String), String>) -> bool {
+    fn add(&mut self, step: Result<Done, String>) -> bool {
         match step {
-            Ok((pid, ended, said)) => {
+            Ok(done) => {
+                let ended = done.ended;
                 let failed = (!ended.is_good()).then(|| format!("a step failed: {}", ended.words()));
                 self.why_not = self.why_not.take().or(failed);
-                self.pids.insert(pid);
-                self.said.insert(said);
+                self.is_interrupted |= done.is_interrupted;
+                self.pids.extend(done.pids);
+                self.said.insert(done.said);
                 self.ended.push(ended);
             }
             Err(why) => self.why_not = Some(why),
@@ -253,20 +276,35 @@ impl Steps {
     }
 }
 
-fn step(job: &Job, number: usize, stop: &AtomicBool) -> Result<(i32, Ended, String), String> {
+/// A step that ran.
+struct Done {
+    /// Its processes: where `java` is a script, the JVM is a child of it.
+    pids: Vec<i32>,
+    ended: Ended,
+    said: String,
+    /// It took a signal to end.
+    is_interrupted: bool,
+}
+
+fn step(job: &Job, number: usize, stop: &AtomicBool) -> Result<Done, String> {
     let output = job.directory.join(format!("step-{number}.out"));
     let directory = Some(job.directory.clone());
     let of = Start::new(job.command.clone(), output.clone(), output.clone(), STEP_MAX);
     let start = Start { directory, ..of };
     let mut running = trial::start(&start).map_err(|error| error.to_string())?;
-    let pid = running.pid();
-    while running.until(Instant::now() + LOOK_EVERY) == Turn::Time {
+    let mut pids = vec![running.pid()];
+    let turn = loop {
+        let turn = running.until(Instant::now() + LOOK_EVERY);
+        if turn != Turn::Time {
+            break turn;
+        }
+        pids.extend(running.pids());
         if stop.load(Ordering::Relaxed) {
             running.interrupted();
-            break;
+            break turn;
         }
-    }
+    };
     let ended = running.end();
     let said = std::fs::read_to_string(&output).map_err(|error| error.to_string())?.trim().to_string();
-    Ok((pid, ended, said))
+    Ok(Done { pids, ended, said, is_interrupted: turn == Turn::Signal })
 }
