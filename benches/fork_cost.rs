@@ -5,8 +5,8 @@
 //! smaller pages each of them is for 4 KiB only (Intel SDM 3A, "Invalidation of TLBs and Paging-Structure Caches": a fault removes
 //! the one of its own address). With a fence around each write the processor fetches none ahead: that switches the cause off.
 //!
-//! What a GiB on small pages costs a fork, by how much there is, and whether neighbours in memory are neighbours in the machine: the
-//! kernel counts each page up in an array that it reads in their order (mm/memory.c, `copy_present_ptes`).
+//! What a GiB on small pages costs a fork, by how much there is, and whether neighbours in memory are neighbours in the machine:
+//! the kernel counts each page up in an array that it reads in their order (mm/memory.c, `copy_present_ptes`).
 
 use std::time::Instant;
 

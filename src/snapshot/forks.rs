@@ -1,6 +1,6 @@
 //! Libraries that start processes by a `fork` of their own: agents, and libraries of JNI that have processes to start. No option of
-//! the JVM changes that, and what it costs grows with the memory of the JVM (mm/memory.c, `copy_page_range`). The slot of the call says
-//! whether one does: the dynamic linker fills it at the first call.
+//! the JVM changes that, and what it costs grows with the memory of the JVM (mm/memory.c, `copy_page_range`). The slot of the call
+//! says whether one does: the dynamic linker fills it at the first call.
 
 use super::types::Snapshot;
 use crate::base::limits::FORKING_IMAGES_MAX;
