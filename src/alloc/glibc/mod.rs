@@ -28,8 +28,9 @@ pub mod window;
 
 use crate::alloc::types::{AllocView, ArenaFigures};
 use crate::base::blocks::Witness;
-use crate::base::{Addr, Gap, Known, Range, Why};
+use crate::base::{Gap, Known, Range, Why};
 use crate::os::Target;
+use crate::os::memory::Fault;
 use walk::Walked;
 
 /// The gap in an arena whose chunks were not looked at.
@@ -78,9 +79,8 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
 
 /// What the walk could not decide.
 fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
-    let broken: Vec<(Addr, Why)> =
-        walked.regions.iter().filter_map(|region| Some((region.broken?.at, region.broken?.why))).collect();
-    if let Some((at, why)) = broken.first() {
+    let broken: Vec<Fault> = walked.regions.iter().filter_map(|region| region.broken).collect();
+    if let Some(Fault { at, why }) = broken.first() {
         let what = format!(
             "chunks in {} of {} heaps of malloc, the first at {at}",
             broken.len(),
