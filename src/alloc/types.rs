@@ -15,9 +15,6 @@ pub struct AllocView {
     pub arenas: Vec<Arena>,
     /// Chunks that malloc mapped one by one (above the mmap threshold), with `range` from the chunk header to its end.
     pub mmapped: Vec<Range>,
-    /// malloc's own count and sum of them (`mp_.n_mmaps`, `mp_.mmapped_mem`): proof that all were found.
-    pub mmapped_count: Known<u64>,
-    pub mmapped_bytes: Known<Bytes>,
     /// How the bytes of the arenas' heaps and of the mmapped chunks divide: sorted, disjoint. What no range covers was not
     /// walked, for a reason in `gaps`.
     pub intervals: Vec<Interval>,

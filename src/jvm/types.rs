@@ -160,19 +160,13 @@ pub enum Kind {
 pub enum How {
     /// A field that vmStructs names.
     VmStructs,
-    /// A symbol of libjvm's symbol table.
-    Symbol,
     /// A pair of words (bounds, or start and size) in an object that was reached from the named root and that fit a
     /// mapping exactly.
     PointedFrom(String),
     /// The header that Native Memory Tracking puts before each block.
     NmtHeader,
-    /// The virtual table that its first word points to.
-    VirtualTable,
     /// Its size and place alone fit.
     Shape,
-    /// Most of the thread's arena in which it lies is this owner's: weak.
-    ThreadArena,
 }
 
 /// The Java heap as a whole.

@@ -47,10 +47,6 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
     let totals = layout::Totals::find(target, &libc, &layout);
     let sbrk_base = totals.as_ref().ok().map(|totals| totals.sbrk_base);
     let mut arenas = arena::read(target, &layout, sbrk_base, owned, &mut gaps)?;
-    let (mmapped_count, mmapped_bytes) = match &totals {
-        Ok(totals) => (Ok(totals.mmapped_count), Ok(totals.mmapped_bytes)),
-        Err(gap) => (Err(gap.clone()), Err(gap.clone())),
-    };
     let mmapped = mmapped::read(target, &arena::taken(owned, &arenas), totals.ok(), &mut gaps);
     let walked = walk::read(target, &layout, &arenas, &mmapped, witness);
     for region in &walked.regions {
@@ -68,8 +64,6 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
         other: None,
         arenas,
         mmapped,
-        mmapped_count,
-        mmapped_bytes,
         intervals: Vec::new(),
         in_use: Vec::new(),
         gaps,

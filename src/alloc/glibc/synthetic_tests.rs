@@ -6,7 +6,7 @@ use super::walk::{self, Walked};
 use crate::alloc::Heap;
 use crate::alloc::types::{AllocView, Arena, ArenaFigures, ArenaHeap, ChunkCount, State};
 use crate::base::blocks::{Blocks, Witness};
-use crate::base::{Addr, Gap, PAGE, Range, Why};
+use crate::base::{Addr, PAGE, Range, Why};
 use crate::os::maps;
 use crate::os::memory::{Bulk, Fault, Memory};
 use crate::os::pagemap::PageRun;
@@ -141,14 +141,11 @@ impl Synthetic {
         let arenas =
             vec![arena(0x5000, 0, vec![]), arena(ARENA, 1, vec![ArenaHeap { reserved, in_arena: reserved }])];
         let walked: Walked = walk::read(&target, &layout, &arenas, &[], witness);
-        let gap = Gap::new("mp_", Why::NotRead);
         let view = AllocView {
             allocator: "glibc".to_string(),
             other: None,
             arenas,
             mmapped: Vec::new(),
-            mmapped_count: Err(gap.clone()),
-            mmapped_bytes: Err(gap),
             intervals: Vec::new(),
             in_use: Vec::new(),
             gaps: Vec::new(),

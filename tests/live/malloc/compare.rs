@@ -21,8 +21,6 @@ pub fn differences(ours: &AllocView, theirs: &Info) -> Vec<String> {
     let system: u64 = ours.arenas.iter().map(|arena| arena.system_bytes).sum();
     same("system bytes", system, theirs.system_bytes);
     same("mmapped chunks", ours.mmapped.len() as u64, theirs.mmapped.chunks);
-    same("mp_.n_mmaps", *ours.mmapped_count.as_ref().unwrap_or(&u64::MAX), theirs.mmapped.chunks);
-    same("mp_.mmapped_mem", *ours.mmapped_bytes.as_ref().unwrap_or(&u64::MAX), theirs.mmapped.bytes);
     let mapped: u64 = ours.mmapped.iter().map(|range| range.bytes()).sum();
     // glibc 2.43 adds 16 bytes too many for each mremap, so its own sum is not a multiple of a page.
     if theirs.mmapped.bytes.is_multiple_of(4096) {

@@ -153,8 +153,6 @@ pub fn alloc() -> AllocView {
         other: None,
         arenas: vec![main, second],
         mmapped: Vec::new(),
-        mmapped_count: Ok(0),
-        mmapped_bytes: Ok(0),
         intervals,
         in_use: vec![
             BlockCount { blocks: 100_000, bytes: 30 * M },
