@@ -146,6 +146,7 @@ fn heap_bytes(view: &AllocView) -> u64 {
 fn chunk_count(view: &AllocView) -> u64 {
     let figures = view.arenas.iter().filter_map(|arena| arena.figures.as_ref().ok());
     figures
+        .map(|figures| &figures.chunks)
         .flat_map(|f| [f.in_use, f.tcache, f.fast, f.unsorted, f.small, f.large, f.unlisted, f.top])
         .map(|count| count.chunks)
         .sum()
@@ -155,12 +156,12 @@ fn chunk_count(view: &AllocView) -> u64 {
 fn compared(view: &AllocView, info: &str) -> String {
     let (mut fast, mut rest) = ((0, 0), (0, 0));
     for figures in view.arenas.iter().filter_map(|arena| arena.figures.as_ref().ok()) {
-        fast = (fast.0 + figures.fast.chunks, fast.1 + figures.fast.bytes);
+        fast = (fast.0 + figures.chunks.fast.chunks, fast.1 + figures.chunks.fast.bytes);
         // Sizes in bins are summed with PREV_INUSE, which all of them have (malloc/malloc.c, `__malloc_info`).
-        for count in [figures.unsorted, figures.small, figures.large] {
+        for count in [figures.chunks.unsorted, figures.chunks.small, figures.chunks.large] {
             rest = (rest.0 + count.chunks, rest.1 + count.bytes + count.chunks);
         }
-        rest = (rest.0 + figures.top.chunks, rest.1 + figures.top.bytes);
+        rest = (rest.0 + figures.chunks.top.chunks, rest.1 + figures.chunks.top.bytes);
     }
     let total = |kind: &str| {
         let line =

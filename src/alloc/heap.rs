@@ -8,7 +8,7 @@ use super::glibc::region::Region;
 use super::glibc::walk::Walked;
 use super::types::{AllocView, BlockCount};
 use crate::base::blocks::{Block, Blocks, LABELS_MAX, Label, Labelled, Move};
-use crate::base::{Addr, Range};
+use crate::base::{Addr, Range, place_of};
 
 pub struct Heap {
     view: AllocView,
@@ -58,8 +58,7 @@ impl Heap {
     }
 
     fn mapped(&self, at: Addr) -> Option<usize> {
-        let after = self.walked.mapped.partition_point(|mapped| mapped.range.end <= at);
-        self.walked.mapped.get(after).filter(|mapped| mapped.payload().has(at)).map(|_| after)
+        place_of(&self.walked.mapped, at, Mapped::payload)
     }
 }
 

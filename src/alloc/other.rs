@@ -76,15 +76,13 @@ pub fn read(
                 .for_each(|arena| arena.heaps.clear());
             view
         }
-        Err(why) => AllocView {
+        Err(_) => AllocView {
             allocator: other.title(),
             other: None,
             arenas: Vec::new(),
             mmapped: Vec::new(),
             intervals: Vec::new(),
             in_use: Vec::new(),
-            mmapped_count: Err(why.clone()),
-            mmapped_bytes: Err(why),
             gaps: Vec::new(),
         },
     };

@@ -12,7 +12,7 @@
 
 use super::scan::unclaimed;
 use crate::base::limits::{POINTED_BYTES_MAX, POINTED_IMAGES_MAX};
-use crate::base::{Addr, Bytes, PAGE, Range};
+use crate::base::{Addr, Bytes, PAGE, Range, place_of};
 use crate::os::Target;
 use crate::os::elf::Image;
 use std::collections::HashSet;
@@ -98,14 +98,14 @@ impl<'a> Search<'a> {
         if !at.is_aligned(16) || at.is_aligned(PAGE) {
             return;
         }
-        let index = self.pieces.partition_point(|piece| piece.end <= at);
-        let Some(piece) = self.pieces.get(index).filter(|piece| piece.has(at)) else { return };
+        let Some(index) = place_of(self.pieces, at, |piece| *piece) else { return };
         let found = &mut self.pointed[index];
         if found.is_the_allocators() {
             return;
         }
         found.at.insert(at);
-        found.is_described = self.has_extents && next.is_some_and(|size| is_extent(at, size, *piece));
+        found.is_described =
+            self.has_extents && next.is_some_and(|size| is_extent(at, size, self.pieces[index]));
         if found.is_the_allocators() {
             self.next.push(index);
         }

@@ -7,10 +7,11 @@
 use super::glibc::window::{MemorySource, Source};
 use super::scan_parts;
 use super::types::{BlockCount, Interval, State};
-use crate::base::blocks::{Label, Mark, Witness};
+use crate::base::blocks::{Label, Mark, Witness, head_of};
 use crate::base::limits::{MARK_SCAN_BYTES_MAX, MARK_SCAN_PIECES_MAX};
-use crate::base::{Addr, Bytes, Gap, PAGE, Range, Why};
+use crate::base::{Addr, Bytes, Covered, Gap, Range, Why, overlapping};
 use crate::os::Target;
+use crate::os::memory::read_or_zeros;
 
 const WINDOW_BYTES: u64 = 256 << 10;
 
@@ -69,26 +70,13 @@ pub fn unmarked(target: &Target, pieces: &[Range]) -> Scanned {
 /// Writable anonymous memory of the process's own without an owner. None of which it is not known which pages are in
 /// memory: looking at all of it would bring them in.
 pub(super) fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
-    let mut pieces = Vec::new();
-    let Ok(pages) = &target.view.pages else { return pieces };
+    let Ok(pages) = &target.view.pages else { return Vec::new() };
+    let owned = Covered::of(owned.iter().copied());
     let may_hold = target.view.mappings.iter().filter(|mapping| {
         mapping.is_anonymous() && mapping.rights.write && !mapping.rights.shared && mapping.path != "[stack]"
     });
-    for mapping in may_hold {
-        let mut from = mapping.range.start;
-        let first = owned.partition_point(|range| range.end <= from);
-        for range in owned[first..].iter().take_while(|range| range.start < mapping.range.end) {
-            pieces.push(Range::new(from, range.start));
-            from = from.max(range.end);
-        }
-        pieces.push(Range::new(from, mapping.range.end));
-    }
-    let is_placed = |piece: &Range| {
-        let first = pages.partition_point(|run| run.range.end <= piece.start);
-        pages[first..].iter().take_while(|run| run.range.start < piece.end).all(|run| run.is_placed())
-    };
-    pieces.retain(|piece| !piece.is_empty() && is_placed(piece));
-    pieces
+    let pieces = may_hold.flat_map(|mapping| owned.missing(mapping.range));
+    pieces.filter(|piece| overlapping(pages, *piece, |run| run.range).all(|run| run.is_placed())).collect()
 }
 
 /// A block from its header to the end of its footer.
@@ -173,25 +161,14 @@ impl<'a> Scan<'a> {
 
     /// The evidence that a block begins `at` bytes from the start of the window.
     fn evidence(&self, at: usize) -> [u64; 2] {
-        let mut head = [0; 4];
-        for (word, bytes) in head.iter_mut().zip(self.bytes[at..].as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        self.witness.evidence(&head)
+        self.witness.evidence(&head_of(&self.bytes[at..]))
     }
 
     /// Zeros stand for what cannot be read.
     fn load(&mut self, window: Range) {
         self.window = window;
         self.bytes.resize(window.bytes() as usize, 0);
-        if self.source.read(window.start, &mut self.bytes).is_ok() {
-            return;
-        }
-        for (index, page) in self.bytes.chunks_mut(PAGE as usize).enumerate() {
-            if self.source.read(window.start.plus(index as u64 * PAGE), page).is_err() {
-                page.fill(0);
-            }
-        }
+        read_or_zeros(window.start, &mut self.bytes, |at, into| self.source.read(at, into).is_ok());
     }
 }
 

@@ -5,13 +5,11 @@
 use super::glibc::window::Source;
 use super::scan::{Marked, Piece, Scan};
 use crate::base::blocks::Witness;
-use crate::base::{Addr, Range, Why};
+use crate::base::{Addr, Gap, Range, Why};
 use crate::os::budget;
 use crate::os::memory::{Bulk, Fault};
 use crate::os::target::OsView;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-const THREADS: usize = 2;
 /// Large enough that a block over a border is rare.
 pub(super) const PART_BYTES: u64 = 4 << 20;
 
@@ -46,7 +44,10 @@ pub(super) fn blocks(
     let parts: Vec<Part> = pieces.iter().enumerate().flat_map(|(index, piece)| parts(index, piece)).collect();
     let search = |part: &Part| Scan::new(source, witness, pieces[part.piece].range).blocks(&part.resident);
     let mut found: Vec<Vec<Marked>> = pieces.iter().map(|_| Vec::new()).collect();
-    for (part, mut blocks) in parts.iter().zip(by_threads(&parts, &search)) {
+    let failed = Gap::new("blocks of the VM in other anonymous memory", Why::Torn);
+    let worker = || |index: usize| Ok(search(&parts[index]));
+    let by_part = budget::divided(parts.len(), parts.len() > 1, failed, worker).unwrap_or_default();
+    for (part, mut blocks) in parts.iter().zip(by_part) {
         let before = &mut found[part.piece];
         let end = before.last().map_or(Addr::NULL, |last| last.range.end);
         if blocks.first().is_some_and(|first| first.range.start < end) {
@@ -80,32 +81,4 @@ fn parts(piece: usize, of: &Piece) -> Vec<Part> {
         parts.push(Part { piece, resident });
     }
     parts
-}
-
-/// The blocks of each part, in the order of the parts.
-fn by_threads(parts: &[Part], search: &(dyn Fn(&Part) -> Vec<Marked> + Sync)) -> Vec<Vec<Marked>> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(part) = parts.get(index) else { return done };
-            done.push((index, search(part)));
-        }
-    };
-    let done = std::thread::scope(|scope| {
-        let helpers: Vec<_> =
-            (1..THREADS.min(parts.len())).map(|_| scope.spawn(budget::inherit(work))).collect();
-        let mut done = work();
-        for helper in helpers {
-            done.extend(helper.join().unwrap_or_default());
-        }
-        done
-    });
-    // A part whose thread died has no blocks.
-    let mut found: Vec<Vec<Marked>> = parts.iter().map(|_| Vec::new()).collect();
-    for (index, blocks) in done {
-        found[index] = blocks;
-    }
-    found
 }

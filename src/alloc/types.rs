@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The process's malloc.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct AllocView {
     /// "glibc 2.36", "jemalloc", "musl".
     pub allocator: String,
@@ -15,12 +15,8 @@ pub struct AllocView {
     pub arenas: Vec<Arena>,
     /// Chunks that malloc mapped one by one (above the mmap threshold), with `range` from the chunk header to its end.
     pub mmapped: Vec<Range>,
-    /// malloc's own count and sum of them (`mp_.n_mmaps`, `mp_.mmapped_mem`): proof that all were found.
-    pub mmapped_count: Known<u64>,
-    pub mmapped_bytes: Known<Bytes>,
     /// How the bytes of the arenas' heaps and of the mmapped chunks divide: sorted, disjoint. What no range covers was not
     /// walked, for a reason in `gaps`.
-    #[serde(rename = "stretches")]
     pub intervals: Vec<Interval>,
     /// Blocks in use by label: index is the label. What was asked for where it is known (NMT), else the payload.
     pub in_use: Vec<BlockCount>,
@@ -28,7 +24,7 @@ pub struct AllocView {
 }
 
 /// An allocator that is recognised, but whose structures are not read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherAllocator {
     /// "jemalloc", "tcmalloc", "mimalloc", "musl".
     pub name: String,
@@ -41,14 +37,14 @@ pub struct OtherAllocator {
 }
 
 /// Blocks of one label.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockCount {
     pub blocks: u64,
     pub bytes: Bytes,
 }
 
 /// One arena of glibc.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arena {
     /// Address of its `malloc_state`.
     pub at: Addr,
@@ -65,7 +61,7 @@ pub struct Arena {
 }
 
 /// A contiguous range of an arena.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArenaHeap {
     /// Thread arenas: the whole aligned reservation (64 MiB by default). Main arena: the segment.
     pub reserved: Range,
@@ -74,7 +70,7 @@ pub struct ArenaHeap {
 }
 
 /// Memory in a row of one arena (or one mmapped chunk) whose pages are alike, and whose bytes it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interval {
     pub range: Range,
     /// `None`: an mmapped chunk, or memory of another allocator.
@@ -84,8 +80,7 @@ pub struct Interval {
 }
 
 /// What a byte of malloc's memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
     /// Payload of a block in use, by label; 0: owner unknown.
     InUse(Label),
@@ -118,9 +113,9 @@ pub struct ChunkCount {
     pub bytes: Bytes,
 }
 
-/// The sums of one arena.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArenaFigures {
+/// Whole chunks, headers included, as malloc_info(3) counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Chunks {
     pub in_use: ChunkCount,
     pub tcache: ChunkCount,
     pub fast: ChunkCount,
@@ -129,6 +124,20 @@ pub struct ArenaFigures {
     pub large: ChunkCount,
     pub unlisted: ChunkCount,
     pub top: ChunkCount,
+}
+
+impl Chunks {
+    /// What malloc_info counts as free: not what is in the caches of threads.
+    pub fn free_bytes(&self) -> Bytes {
+        let free = [self.fast, self.unsorted, self.small, self.large, self.unlisted, self.top];
+        free.iter().fold(0, |sum, count| sum.saturating_add(count.bytes))
+    }
+}
+
+/// The sums of one arena.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArenaFigures {
+    pub chunks: Chunks,
     pub overhead_bytes: Bytes,
     pub unresolved_bytes: Bytes,
     /// Free bytes (tcache, bins, unlisted, top) on resident pages, and those of them that fill whole resident pages.

@@ -117,6 +117,30 @@ pub fn joined(ranges: impl IntoIterator<Item = Range>) -> Vec<Range> {
     out
 }
 
+/// The place of the one that holds `at`, of some that are sorted by range and disjoint.
+#[inline]
+pub fn place_of<T>(sorted: &[T], at: Addr, range_of: impl Fn(&T) -> Range) -> Option<usize> {
+    let place = sorted.partition_point(|one| range_of(one).end <= at);
+    sorted.get(place).is_some_and(|one| range_of(one).has(at)).then_some(place)
+}
+
+/// The range that holds `at`, of some that are sorted and disjoint.
+#[inline]
+pub fn holding(sorted: &[Range], at: Addr) -> Option<Range> {
+    place_of(sorted, at, |range| *range).map(|place| sorted[place])
+}
+
+/// The ones that overlap `range`, of some that are sorted by range and disjoint.
+#[inline]
+pub fn overlapping<T>(
+    sorted: &[T],
+    range: Range,
+    range_of: impl Fn(&T) -> Range,
+) -> impl Iterator<Item = &T> {
+    let first = sorted.partition_point(|one| range_of(one).end <= range.start);
+    sorted[first..].iter().take_while(move |one| range_of(one).start < range.end)
+}
+
 impl fmt::Debug for Range {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{:x}-{:x}", self.start.0, self.end.0)

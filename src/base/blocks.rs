@@ -26,6 +26,14 @@ pub struct Block {
 /// The first words of a block, little endian; words past its end are 0.
 pub type Head = [u64; 4];
 
+/// The first words of the block that these bytes are the start of.
+#[inline]
+pub fn head_of(bytes: &[u8]) -> Head {
+    let mut head = [0; 4];
+    head.iter_mut().zip(bytes.as_chunks::<8>().0).for_each(|(word, raw)| *word = u64::from_le_bytes(*raw));
+    head
+}
+
 /// What one reading of a block's first words tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {

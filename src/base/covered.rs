@@ -8,6 +8,12 @@ use std::collections::BTreeMap;
 pub struct Covered(BTreeMap<u64, u64>);
 
 impl Covered {
+    pub fn of(ranges: impl IntoIterator<Item = Range>) -> Covered {
+        let mut covered = Covered::default();
+        ranges.into_iter().for_each(|range| _ = covered.add(range));
+        covered
+    }
+
     /// Adds a range and returns how much of it was there already.
     pub fn add(&mut self, range: Range) -> Bytes {
         let (wanted_start, wanted_end) = (range.start.0, range.end.0);

@@ -15,7 +15,7 @@ pub mod redact;
 pub mod style;
 mod units;
 
-pub use addr::{Addr, Range, USER_END, joined};
+pub use addr::{Addr, Range, USER_END, holding, joined, overlapping, place_of};
 pub use allowance::Allowance;
 pub use clock::{days_since_1970, rfc3339};
 pub use covered::Covered;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub const SCHEMA: &str = "marusa/compare-trial/1";
 
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Trial {
     pub schema: String,
     /// From 1, over all arms.
@@ -44,24 +44,7 @@ pub struct Trial {
 impl Trial {
     /// One that has just begun.
     pub fn new(number: usize, block: usize, arm: &str, started: String) -> Trial {
-        Trial {
-            schema: SCHEMA.to_string(),
-            number,
-            block,
-            arm: arm.to_string(),
-            started,
-            left_out: None,
-            figures: BTreeMap::new(),
-            own: Vec::new(),
-            ended: None,
-            others: None,
-            heap_pages: None,
-            account_end: None,
-            account_peak: None,
-            output: None,
-            notes: Vec::new(),
-            gaps: Vec::new(),
-        }
+        Trial { schema: SCHEMA.to_string(), number, block, arm: arm.to_string(), started, ..Trial::default() }
     }
 
     /// The first reason counts.

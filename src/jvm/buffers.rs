@@ -104,7 +104,7 @@ pub struct BufferTotals {
 }
 
 /// All buffers, the most bytes first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buffers {
     pub rows: Vec<BufferRow>,
     pub totals: BufferTotals,

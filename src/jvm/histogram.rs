@@ -98,7 +98,7 @@ pub struct Duplicate {
 }
 
 /// The whole heap.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// The largest first.
     pub classes: Vec<ClassObjects>,

@@ -101,7 +101,7 @@ pub struct HeldType {
 }
 
 /// All holders, the largest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holders {
     pub rows: Vec<Held>,
     /// By path: what blocks hold that are of a type of the library, point into it or are reached from its data.

@@ -42,7 +42,7 @@ impl LoaderGroup {
 }
 
 /// All groups, the one with the most metaspace first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaders {
     pub rows: Vec<LoaderGroup>,
     pub gaps: Vec<Gap>,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A JVM as read from outside.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct JvmView {
     /// "hotspot".
     pub vm: String,
@@ -40,16 +40,12 @@ pub struct JvmView {
     /// malloc was walked.
     pub nmt_counts: Known<Vec<NmtCount>>,
     /// Who holds the blocks of malloc; `None`: not requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holders: Option<Holders>,
     /// What class loaders hold; `None`: not requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loaders: Option<Loaders>,
     /// Buffers outside the heap; `None`: not requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<Buffers>,
     /// The objects of the heap by class; `None`: not requested. Never kept in a file.
-    #[serde(skip)]
     pub histogram: Option<Known<Histogram>>,
     pub gaps: Vec<Gap>,
 }
@@ -62,7 +58,7 @@ impl JvmView {
 }
 
 /// One owner of blocks of malloc.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockOwner {
     pub kind: Kind,
     /// The part of the account: "symbols", "C2 arenas", "zlib".
@@ -73,7 +69,7 @@ pub struct BlockOwner {
 }
 
 /// Native Memory Tracking's own count of one tag.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NmtCount {
     /// In the VM's words: "Symbol".
     pub tag: String,
@@ -116,7 +112,7 @@ impl Gc {
 }
 
 /// A range of memory that the VM owns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub range: Range,
     pub kind: Kind,
@@ -128,8 +124,7 @@ pub struct Extent {
 }
 
 /// What kind of memory, in the VM's terms. `map::area` gives each its area.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     JavaHeap,
     /// Card tables, mark bitmaps, block offset tables, remembered sets, region tables, mark stacks.
@@ -161,28 +156,21 @@ pub enum Kind {
 }
 
 /// How it is known that a range is what its label says; the strongest first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
     /// A field that vmStructs names.
     VmStructs,
-    /// A symbol of libjvm's symbol table.
-    Symbol,
     /// A pair of words (bounds, or start and size) in an object that was reached from the named root and that fit a
     /// mapping exactly.
     PointedFrom(String),
     /// The header that Native Memory Tracking puts before each block.
     NmtHeader,
-    /// The virtual table that its first word points to.
-    VirtualTable,
     /// Its size and place alone fit.
     Shape,
-    /// Most of the thread's arena in which it lies is this owner's: weak.
-    ThreadArena,
 }
 
 /// The Java heap as a whole.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeapView {
     /// Every address range that is reserved for the heap; ZGC reserves several.
     pub reserved: Vec<Range>,
@@ -192,12 +180,11 @@ pub struct HeapView {
     /// G1, Shenandoah and ZGC: bytes of a region; ZGC: of a small page.
     pub region_bytes: Option<Bytes>,
     /// G1: `None` where no object is humongous, or their headers could not be read.
-    #[serde(default)]
     pub humongous: Option<Humongous>,
 }
 
 /// Objects of G1 that have regions of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Humongous {
     pub objects: u64,
     pub object_bytes: Bytes,
@@ -206,7 +193,7 @@ pub struct Humongous {
 }
 
 /// Class loaders that were looked at, by their class.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoaderClasses {
     pub looked_at: u64,
     /// "com.example.PluginLoader".
@@ -214,7 +201,7 @@ pub struct LoaderClasses {
 }
 
 /// One code heap (JDK 8: the only one).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeHeapView {
     pub name: String,
     pub reserved: Range,
@@ -231,7 +218,7 @@ pub struct BlobCount {
 }
 
 /// Class metadata as a whole.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassView {
     pub loaders: Known<u64>,
     pub classes: Known<u64>,
@@ -242,17 +229,14 @@ pub struct ClassView {
     pub metaspace_committed_bytes: Known<Bytes>,
     pub class_space_committed_bytes: Known<Bytes>,
     /// Where there are very many loaders.
-    #[serde(default)]
     pub loader_classes: Option<LoaderClasses>,
     /// Since the start.
-    #[serde(default)]
     pub unloaded_classes: Option<u64>,
-    #[serde(default)]
     pub old_collections: Option<u64>,
 }
 
 /// One thread of the process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JvmThread {
     pub tid: i32,
     /// The Java name where it can be read, else the kernel's 15 bytes.
@@ -263,7 +247,6 @@ pub struct JvmThread {
     /// The `Thread` object of the VM.
     pub object: Option<Addr>,
     /// For a compiler thread; `None`: nothing, or it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiling: Option<Compiling>,
 }
 

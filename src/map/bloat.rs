@@ -11,7 +11,7 @@
 use super::area::Area;
 use super::split::apportion;
 use super::types::{Instance, MemoryMap, Span};
-use crate::base::{Bytes, Gap, Range};
+use crate::base::{Bytes, Gap, Range, overlapping};
 use crate::os::folio_sample;
 use crate::os::machine::base_page;
 use crate::os::thp_shrinker::Shrinker;
@@ -255,17 +255,11 @@ fn weights(span: &Span) -> Vec<Bytes> {
 }
 
 fn zero_bytes(zeros: &[Range], piece: Range) -> Bytes {
-    let first = zeros.partition_point(|range| range.end <= piece.start);
-    zeros[first..]
-        .iter()
-        .take_while(|range| range.start < piece.end)
-        .map(|range| range.intersect(piece).bytes())
-        .sum()
+    overlapping(zeros, piece, |range| *range).map(|range| range.intersect(piece).bytes()).sum()
 }
 
 fn each_span<'a>(map: &'a MemoryMap, range: Range, mut visit: impl FnMut(&'a Span, Range)) {
-    let first = map.spans.partition_point(|span| span.range.end <= range.start);
-    for span in map.spans[first..].iter().take_while(|span| span.range.start < range.end) {
+    for span in overlapping(&map.spans, range, |span| span.range) {
         visit(span, span.range.intersect(range));
     }
 }

@@ -108,12 +108,9 @@ fn owner_of(extent: &Extent, threads: &HashMap<Range, i32>) -> Owner {
 pub fn how(how: &How) -> String {
     match how {
         How::VmStructs => "vmStructs".to_string(),
-        How::Symbol => "symbol".to_string(),
         How::PointedFrom(root) => format!("pointed to from {root}"),
         How::Shape => "shape".to_string(),
         How::NmtHeader => "NMT header".to_string(),
-        How::VirtualTable => "virtual table".to_string(),
-        How::ThreadArena => "thread's arena (weak)".to_string(),
     }
 }
 

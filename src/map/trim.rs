@@ -46,18 +46,10 @@ pub struct Held {
 impl Held {
     fn of(arena: &Arena) -> Known<Held> {
         let figures = arena.figures.clone()?;
-        let free = [
-            figures.tcache,
-            figures.fast,
-            figures.unsorted,
-            figures.small,
-            figures.large,
-            figures.unlisted,
-            figures.top,
-        ];
+        let chunks = figures.chunks;
         Ok(Held {
-            in_use_bytes: figures.in_use.bytes,
-            free_bytes: free.iter().fold(0, |sum, count| sum.saturating_add(count.bytes)),
+            in_use_bytes: chunks.in_use.bytes,
+            free_bytes: chunks.free_bytes().saturating_add(chunks.tcache.bytes),
             free_resident_bytes: figures.free_resident_bytes,
             trimmable_bytes: figures.trimmable_bytes,
             top_kept_bytes: figures.top_kept_bytes,
@@ -132,7 +124,7 @@ impl ArenaPrediction {
 /// The largest of some chunks is at least as large as their mean.
 fn largest_chunk_bytes_min(figures: &ArenaFigures) -> Bytes {
     let mean = |count: crate::alloc::ChunkCount| count.bytes.checked_div(count.chunks).unwrap_or(0);
-    mean(figures.unsorted).max(mean(figures.large))
+    mean(figures.chunks.unsorted).max(mean(figures.chunks.large))
 }
 
 /// What a JVM allocates for its answer before it runs a command: `initial_size` in attachListener.cpp, `thread_entry`. In 21.0.8
@@ -327,11 +319,11 @@ fn threshold(total: &Held) -> Option<Advice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alloc::{ArenaFigures, ChunkCount};
+    use crate::alloc::{ArenaFigures, ChunkCount, Chunks};
 
     fn arena(number: usize, trimmable: u64, top_kept: u64) -> Arena {
         let figures = ArenaFigures {
-            large: ChunkCount { chunks: 1, bytes: trimmable + 100 },
+            chunks: Chunks { large: ChunkCount { chunks: 1, bytes: trimmable + 100 }, ..Chunks::default() },
             free_resident_bytes: trimmable + top_kept + 10,
             trimmable_bytes: trimmable,
             top_kept_bytes: top_kept,

@@ -136,11 +136,10 @@ impl<'a> Counters<'a> {
                     // Without its leader a group counts nothing that could be compared.
                     let names = names.take(if leader.is_some() { 1 } else { usize::MAX });
                     match refused.iter_mut().find(|(known, _)| *known == gap) {
-                        Some((_, all)) => names.for_each(|name| {
-                            if !all.contains(&name) {
-                                all.push(name);
-                            }
-                        }),
+                        Some((_, all)) => {
+                            let new: Vec<_> = names.filter(|name| !all.contains(name)).collect();
+                            all.extend(new);
+                        }
                         None => refused.push((gap, names.collect())),
                     }
                     if leader.is_none() {
@@ -186,10 +185,9 @@ impl<'a> Counters<'a> {
         let mut counters: Vec<Counter> = Vec::with_capacity(self.slots.len());
         let mut leader = 0;
         for (index, slot) in self.slots.iter().enumerate() {
-            if index > 0 && self.slots[index - 1].group != slot.group {
-                leader = index;
-            }
-            let group = if index == leader { None } else { counters.get(leader) };
+            leader = if self.is_leader(index) { index } else { leader };
+            // The leader itself is not there yet.
+            let group = counters.get(leader);
             counters.push(Counter::open(self.set.encoding(&slot.event), slot.mode, task.tid, group)?);
         }
         Ok(Thread { name: task.name.clone(), last: vec![Reading::default(); counters.len()], counters })
@@ -235,10 +233,8 @@ impl<'a> Counters<'a> {
             new.iter().filter(|(tid, _)| !threads.contains_key(tid)).for_each(|(_, new)| self.start(new));
         }
         if torn > 0 {
-            let what = format!("counts of {torn} of {} threads", threads.len());
-            interval
-                .gaps
-                .push(Gap::new(what, Why::Torn).hint("these counters could not be read or went backwards"));
+            let torn = Gap::new(format!("counts of {torn} of {} threads", threads.len()), Why::Torn);
+            interval.gaps.push(torn.hint("these counters could not be read or went backwards"));
         }
         interval.seconds = started.duration_since(self.since).as_secs_f64();
         self.since = started;

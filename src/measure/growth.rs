@@ -149,18 +149,16 @@ fn now(points: &[Point], nature: Nature) -> Growth {
 }
 
 fn of_tail(tail: Tail, floor: &Floor, nature: Nature) -> Growth {
+    let trend = trend::of(tail);
     let mut growth = Growth {
-        verdict: Verdict::CannotTellYet,
-        caveat: Some(Caveat::TooShort),
-        needs_minutes: None,
-        rate: trend::of(tail).as_ref().map(rate),
+        rate: trend.as_ref().map(rate),
         level_bytes: level(tail),
         steady_from_seconds: tail[0].seconds,
         steady_seconds: tail[tail.len() - 1].seconds - tail[0].seconds,
         ..grown(&floor.points, nature)
     };
     let missing = decide::missing_seconds(tail, floor.window_seconds);
-    let Some(trend) = trend::of(tail).filter(|_| missing <= 0.0) else {
+    let Some(trend) = trend.filter(|_| missing <= 0.0) else {
         growth.needs_minutes = Some(missing.max(floor.window_seconds) / 60.0);
         return growth;
     };

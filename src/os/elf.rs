@@ -16,7 +16,7 @@ const DYNAMIC_ENTRIES_MAX: u64 = 256;
 const CHAIN_MAX: u64 = 100_000;
 
 /// A loaded shared object or executable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     /// The path as mapped.
     pub path: String,
@@ -26,6 +26,18 @@ pub struct Image {
     pub segments: Vec<(Range, bool)>,
     dynamic: Option<Range>,
     notes: Vec<Range>,
+}
+
+impl Image {
+    /// The segments that were writable when it was loaded.
+    pub fn data(&self) -> impl Iterator<Item = Range> {
+        self.segments.iter().filter(|(_, is_writable)| *is_writable).map(|(range, _)| *range)
+    }
+
+    /// All segments.
+    pub fn ranges(&self) -> impl Iterator<Item = Range> {
+        self.segments.iter().map(|(range, _)| *range)
+    }
 }
 
 /// What a program file is for: 32-bit or 64-bit, and the number of its processor (`EM_*`).

@@ -2,7 +2,7 @@
 //!
 //! A fault carries its address. Helpers read the few shapes that the rooms above need; each is bounded.
 
-use crate::base::{Addr, Gap, Range, Why};
+use crate::base::{Addr, Gap, PAGE, Range, Why};
 use std::sync::Arc;
 
 const FIND_PIECE_BYTES: u64 = 64 << 10;
@@ -173,6 +173,22 @@ pub trait Bulk: Sync {
 
     /// What is resident of `range` at this moment, sorted, disjoint; `None`: only the view already taken tells.
     fn resident(&self, range: Range) -> Option<Vec<Range>>;
+}
+
+/// Fills `into` from `at` by `read`, which tells whether it could: at once, else page by page. Zeros stand for what cannot be read.
+pub fn read_or_zeros(at: Addr, into: &mut [u8], read: impl Fn(Addr, &mut [u8]) -> bool) {
+    if read(at, into) {
+        return;
+    }
+    let mut done = 0;
+    while done < into.len() {
+        let page = at.plus(done as u64);
+        let end = ((page.plus(1).up_to(PAGE).0 - at.0) as usize).min(into.len());
+        if !read(page, &mut into[done..end]) {
+            into[done..end].fill(0);
+        }
+        done = end;
+    }
 }
 
 /// The memory of a process that may not be read.

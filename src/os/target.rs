@@ -123,6 +123,17 @@ impl Target<'_> {
     pub fn mapping(&self, at: Addr) -> Option<&Mapping> {
         find_mapping(&self.view.mappings, at)
     }
+    /// Whether all of `range` is mapped, and `is_it` holds for each of its mappings.
+    pub fn is_all(&self, range: Range, is_it: impl Fn(&Mapping) -> bool) -> bool {
+        let mut at = range.start;
+        while at < range.end {
+            match self.mapping(at).filter(|mapping| is_it(mapping)) {
+                Some(mapping) => at = mapping.range.end,
+                None => return false,
+            }
+        }
+        true
+    }
     /// Whether the page that holds `at` is in memory. `true` when residency is unknown.
     pub fn is_resident(&self, at: Addr) -> bool {
         self.view.is_resident(at)

@@ -24,10 +24,8 @@ const CONTROL_GET_FAMILY: u8 = 3;
 const CONTROL_ATTRIBUTE_ID: u16 = 1;
 const CONTROL_ATTRIBUTE_NAME: u16 = 2;
 const GET: u8 = 1;
-const ATTRIBUTE_PID: u16 = 1;
 const ATTRIBUTE_TGID: u16 = 2;
 const TYPE_STATS: u16 = 3;
-const TYPE_AGGREGATE_PID: u16 = 4;
 const TYPE_AGGREGATE_TGID: u16 = 5;
 /// NLA_F_NESTED and NLA_F_NET_BYTEORDER are flags next to the type.
 const TYPE_MASK: u16 = 0x3fff;
@@ -56,13 +54,6 @@ impl Delays {
             compact_ns: self.compact_ns.saturating_sub(first.compact_ns),
         }
     }
-}
-
-/// One thread, or a process with all its threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
-    Thread(i32),
-    Process(i32),
 }
 
 /// A way to ask.
@@ -94,26 +85,23 @@ impl Taskstats {
         set_socket_timeout(&socket, Timeout::Recv, Some(Duration::from_secs(1)))?;
         let mut stats = Taskstats { socket: socket.into(), family: CONTROL, sequence: 0 };
         let answer = stats.ask(CONTROL_GET_FAMILY, CONTROL_ATTRIBUTE_NAME, b"TASKSTATS\0")?;
-        let id = attributes(&answer).find(|(kind, _)| *kind == CONTROL_ATTRIBUTE_ID);
-        let id = id.and_then(|(_, bytes)| Some(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?)));
+        let id = attribute(&answer, CONTROL_ATTRIBUTE_ID);
+        let id = id.and_then(|bytes| Some(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?)));
         stats.family = id.ok_or(io::ErrorKind::InvalidData)?;
         Ok(stats)
     }
 
-    pub fn read(&mut self, of: Of) -> Known<Delays> {
-        let (attribute, aggregate, number) = match of {
-            Of::Thread(tid) => (ATTRIBUTE_PID, TYPE_AGGREGATE_PID, tid),
-            Of::Process(pid) => (ATTRIBUTE_TGID, TYPE_AGGREGATE_TGID, pid),
-        };
-        let answer =
-            self.ask(GET, attribute, &number.to_ne_bytes()).map_err(|error| match error.raw_os_error() {
-                Some(libc::ESRCH) => Gap::new(WHAT, Why::Gone),
-                _ => refused(&error),
-            })?;
-        let inner = attributes(&answer).find(|(kind, _)| *kind == aggregate).map(|(_, bytes)| bytes);
-        let inner = inner.unwrap_or_default();
-        let stats = attributes(inner).find(|(kind, _)| *kind == TYPE_STATS).map(|(_, bytes)| bytes);
-        parse(stats.unwrap_or_default())
+    /// Of a process with all its threads.
+    pub fn read(&mut self, pid: i32) -> Known<Delays> {
+        let answer = self.ask(GET, ATTRIBUTE_TGID, &pid.to_ne_bytes());
+        let answer = answer.map_err(|error| match error.raw_os_error() {
+            Some(libc::ESRCH) => Gap::new(WHAT, Why::Gone),
+            _ => refused(&error),
+        })?;
+        parse(
+            attribute(attribute(&answer, TYPE_AGGREGATE_TGID).unwrap_or_default(), TYPE_STATS)
+                .unwrap_or_default(),
+        )
     }
 
     /// One question with one attribute; the attributes of the answer.
@@ -193,6 +181,10 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
+fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+}
+
 fn parse(stats: &[u8]) -> Known<Delays> {
     let number = |at: usize| Some(u64::from_ne_bytes(stats.get(at..at + 8)?.try_into().ok()?));
     let version = stats.get(..2).map_or(0, |bytes| u16::from_ne_bytes([bytes[0], bytes[1]]));
@@ -256,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_question_and_the_refusal_of_another_one() {
-        let question = message(0x1a, 7, GET, ATTRIBUTE_PID, &9_i32.to_ne_bytes());
+        let question = message(0x1a, 7, GET, ATTRIBUTE_TGID, &9_i32.to_ne_bytes());
         assert_eq!((question.len(), question[0]), (28, 28));
         assert!(payload(&question, 8).expect("whole").is_none(), "not the answer to 8");
         let mut refusal = question;
@@ -270,7 +262,7 @@ mod tests {
     #[test]
     fn this_process_can_be_asked_for_where_we_may_ask() {
         match Taskstats::connect() {
-            Ok(mut stats) => match stats.read(Of::Process(std::process::id() as i32)) {
+            Ok(mut stats) => match stats.read(std::process::id() as i32) {
                 Ok(delays) => assert!(delays.reclaim_ns < 1 << 50, "{delays:?}"),
                 Err(gap) => assert!(matches!(gap.why, Why::Denied | Why::NotInThisKernel), "{gap}"),
             },

@@ -1,15 +1,13 @@
 //! The loaded executables and libraries: whose memory a mapped segment is, its zeroed tail (.bss) included, which the
 //! kernel shows as an anonymous mapping without a name.
 
-use super::types::LoadedImage;
-use crate::jvm::hotspot::holders::Library;
 use crate::os::Target;
 use crate::os::elf::Image;
 use std::collections::HashSet;
 
 /// Every image that has an executable mapping. One whose headers cannot be read is left out: its mappings still carry
 /// its path.
-pub fn read(target: &Target) -> Vec<LoadedImage> {
+pub fn read(target: &Target) -> Vec<Image> {
     let mappings = &target.view.mappings;
     let with_code: HashSet<&str> =
         mappings.iter().filter(|m| m.is_file() && m.rights.execute).map(|m| m.path.as_str()).collect();
@@ -22,20 +20,7 @@ pub fn read(target: &Target) -> Vec<LoadedImage> {
             let loaded = image.segments.iter().any(|(range, _)| {
                 target.mapping(range.start).is_some_and(|m| m.path == first.path && m.rights.execute)
             });
-            loaded.then_some(LoadedImage { path: image.path, segments: image.segments })
+            loaded.then_some(image)
         })
         .collect()
-}
-
-/// As the search for holders of malloc's blocks takes them.
-pub fn libraries(images: &[LoadedImage]) -> Vec<Library> {
-    let writable = |image: &LoadedImage| {
-        let data = image.segments.iter().filter(|(_, is_writable)| *is_writable);
-        Library {
-            path: image.path.clone(),
-            data: data.map(|(range, _)| *range).collect(),
-            image: image.segments.iter().map(|(range, _)| *range).collect(),
-        }
-    };
-    images.iter().map(writable).collect()
 }

@@ -5,10 +5,11 @@
 //! An exact start counts more than a page within, that more than any address within, and the data itself more than what
 //! it points to.
 
-use super::types::{Link, LoadedImage};
+use super::types::Link;
 use crate::base::limits::{LINK_OBJECTS_MAX, LINK_WORDS_MAX};
-use crate::base::{Addr, PAGE, Range, USER_END, joined};
+use crate::base::{Addr, Covered, PAGE, Range, USER_END, holding, joined, overlapping};
 use crate::os::Target;
+use crate::os::elf::Image;
 use crate::os::maps::Mapping;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -51,20 +52,15 @@ impl Strength {
 }
 
 /// `owners`: ranges that have an owner already, as each owner has them.
-pub fn read(target: &Target, images: &[LoadedImage], owners: &[Range]) -> Vec<Link> {
+pub fn read(target: &Target, images: &[Image], owners: &[Range]) -> Vec<Link> {
     let owned = &joined(owners.to_vec())[..];
     let pieces = unclaimed(target, owned);
     let mut search = Search::new(target, &pieces, owners);
     let mut objects: Vec<(Addr, usize)> = Vec::new();
     let mut left = LINK_WORDS_MAX;
     for (library, image) in images.iter().enumerate() {
-        let own = image.segments.iter().map(|(range, _)| *range).reduce(Range::hull).unwrap_or_default();
-        for (start, words) in image
-            .segments
-            .iter()
-            .filter(|(_, is_writable)| *is_writable)
-            .flat_map(|(segment, _)| target.data(*segment))
-        {
+        let own = image.ranges().reduce(Range::hull).unwrap_or_default();
+        for (start, words) in image.data().flat_map(|segment| target.data(segment)) {
             for part in writable(target, Range::sized(start, words.len() as u64 * 8)) {
                 let from = ((part.start.0 - start.0) / 8) as usize;
                 let count = ((part.bytes() / 8) as usize).min(left);
@@ -90,37 +86,24 @@ pub fn read(target: &Target, images: &[LoadedImage], owners: &[Range]) -> Vec<Li
 
 /// Anonymous memory without an owner. What is left of the page in which a library's data ends is the library's.
 fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
-    let mut pieces = Vec::new();
+    let pages = |range: &Range| Range::new(range.start.down_to(PAGE), range.end.up_to(PAGE));
+    let owned = Covered::of(owned.iter().map(pages));
     // [heap] is malloc's, also where the arena could not be read.
     let may_be_linked = |mapping: &&Mapping| mapping.is_anonymous() && mapping.path != "[heap]";
-    for mapping in target.view.mappings.iter().filter(may_be_linked) {
-        let mut from = mapping.range.start;
-        let first = owned.partition_point(|range| range.end <= from);
-        for range in owned[first..].iter().take_while(|range| range.start < mapping.range.end) {
-            pieces.push(Range::new(from, range.start.down_to(PAGE)));
-            from = from.max(range.end.up_to(PAGE));
-        }
-        pieces.push(Range::new(from, mapping.range.end));
-    }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
+    let mappings = target.view.mappings.iter().filter(may_be_linked);
+    mappings.flat_map(|mapping| owned.missing(mapping.range)).collect()
 }
 
 /// The parts of a piece of data that can still be written: relocated constants are read-only by now.
 fn writable(target: &Target, piece: Range) -> Vec<Range> {
-    let mappings = &target.view.mappings;
-    let first = mappings.partition_point(|mapping| mapping.range.end <= piece.start);
-    let over = mappings[first..].iter().take_while(|mapping| mapping.range.start < piece.end);
+    let over = overlapping(&target.view.mappings, piece, |mapping| mapping.range);
     over.filter(|mapping| mapping.rights.write).map(|mapping| mapping.range.intersect(piece)).collect()
 }
 
 /// Whether an address may be that of a malloc block: owned, anonymous, aligned as malloc aligns.
 fn may_be_object(target: &Target, owned: &[Range], at: Addr) -> bool {
-    if !at.is_aligned(16) {
-        return false;
-    }
-    let after = owned.partition_point(|range| range.end <= at);
-    owned.get(after).is_some_and(|range| range.has(at))
+    at.is_aligned(16)
+        && holding(owned, at).is_some()
         && target.mapping(at).is_some_and(|mapping| mapping.is_anonymous() && mapping.rights.write)
 }
 
@@ -159,13 +142,12 @@ impl<'a> Search<'a> {
         for end in self.border_of.get(&at).into_iter().flatten() {
             self.borders.entry(*end).or_default().holding.insert(library);
         }
-        let after = self.pieces.partition_point(|piece| piece.end <= at);
-        let Some(piece) = self.pieces.get(after).filter(|piece| piece.has(at)) else { return };
+        let Some(piece) = holding(self.pieces, at) else { return };
         if let Some(border) = self.borders.get_mut(&at) {
             border.pointing.insert(library);
             return;
         }
-        match Strength::of(at, *piece, from_object) {
+        match Strength::of(at, piece, from_object) {
             Some(Strength::Within) => {
                 *self.within.entry(piece.start).or_default().entry(library).or_default() += 1;
             }
@@ -216,7 +198,7 @@ impl<'a> Search<'a> {
     }
 
     /// Cuts each piece at the pages that have a pointer to them.
-    fn links(&self, images: &[LoadedImage]) -> Vec<Link> {
+    fn links(&self, images: &[Image]) -> Vec<Link> {
         let mut links: Vec<Link> = Vec::new();
         let mut add = |range: Range, strength: Strength, library: usize| {
             let library = images[library].path.clone();
@@ -252,8 +234,10 @@ mod tests {
     use crate::os::memory::Pieces;
     use crate::os::target::{NoSymbols, OsView};
 
-    fn image(path: &str, data: Range) -> LoadedImage {
-        LoadedImage { path: path.to_string(), segments: vec![(data, true)] }
+    fn image(path: &str, data: Range) -> Image {
+        let mut image = Image::default();
+        (image.path, image.segments) = (path.to_string(), vec![(data, true)]);
+        image
     }
 
     /// Two libraries' data, malloc's memory, a mapping of three pages in which two of them hold memory, and [heap], which is

@@ -1,7 +1,7 @@
 //! Mappings that changed while a process was read. A busy JVM maps and unmaps all the time, mostly what holds next to nothing: that
 //! is a gap only where it holds enough to change the account.
 
-use crate::base::{Bytes, Gap, Range, Why};
+use crate::base::{Bytes, Gap, Range, Why, holding};
 use crate::os::maps::Mapping;
 use crate::os::target::OsView;
 use std::collections::HashSet;
@@ -19,10 +19,7 @@ pub fn gap(before: &OsView, now: &[Mapping], grown: Bytes) -> Option<Gap> {
     let lost: Vec<Range> =
         before.mappings.iter().filter(|it| !there.contains(&key(it))).map(|it| it.range).collect();
     let new = now.iter().filter(|it| !then.contains(&key(it))).count();
-    let is_lost = |range: Range| {
-        let at = lost.partition_point(|mapping| mapping.end <= range.start);
-        lost.get(at).is_some_and(|mapping| mapping.covers(range))
-    };
+    let is_lost = |range: Range| holding(&lost, range.start).is_some_and(|mapping| mapping.covers(range));
     let (mut all, mut changed) = (0, 0);
     for run in before.pages.iter().flatten().filter(|run| run.is_present()) {
         all += run.range.bytes();

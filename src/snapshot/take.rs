@@ -2,7 +2,7 @@
 //! that no absent page is ever touched; what the second reading of the maps shows as moved is marked torn.
 
 use super::late::{Settling, all_of, all_pages, by_a_thread, page_sizes};
-use super::types::{Link, LoadedImage, LoaderDetail, Snapshot, Source, Taken, Want};
+use super::types::{Link, LoaderDetail, Snapshot, Source, Taken, Want};
 use super::{held, images, launched, links, moved};
 use crate::alloc::{self, AllocView, Heap, thread_arena};
 use crate::base::blocks::NoWitness;
@@ -13,6 +13,7 @@ use crate::jvm::hotspot::launch::Launch;
 use crate::jvm::hotspot::{self, Hotspot, histogram, loaders};
 use crate::jvm::server;
 use crate::os::budget;
+use crate::os::elf::Image;
 use crate::os::facts::process_facts;
 use crate::os::host::{self, Host};
 use crate::os::live::Live;
@@ -261,7 +262,7 @@ fn read_while_counting(
 
 /// What was read next to the kernel's view.
 struct Views {
-    images: Vec<LoadedImage>,
+    images: Vec<Image>,
     jvm: Known<JvmView>,
     alloc: Known<AllocView>,
     links: Vec<Link>,
@@ -320,7 +321,7 @@ impl Views {
             buffers::note(vm, view, None);
         }
         owned.extend(heap.iter().flat_map(|heap| heap.held()));
-        owned.extend(images.iter().flat_map(|image| image.segments.iter().map(|(range, _)| *range)));
+        owned.extend(images.iter().flat_map(Image::ranges));
         let other = memory.another();
         let (alloc, links) = std::thread::scope(|scope| {
             let linking = other.map(|memory| {
@@ -352,15 +353,15 @@ type Runtime<'a> = Option<(&'a Hotspot<'a>, &'a mut JvmView)>;
 /// Walks malloc's heap; what the runtime knows of its blocks is asked for.
 fn heap(target: &Target, runtime: &mut Runtime, owned: &[Range]) -> Known<Heap> {
     let witness = match runtime {
-        Some((vm, view)) => hotspot::blocks::witness(vm, view),
+        Some((vm, view)) => hotspot::owners::witness(vm, view),
         None => Box::new(NoWitness),
     };
     alloc::read(target, owned, witness.as_ref())
 }
 
-fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[LoadedImage], want: Want) -> AllocView {
+fn labelled(mut heap: Heap, runtime: &mut Runtime, images: &[Image], want: Want) -> AllocView {
     if let Some((vm, view)) = runtime {
-        hotspot::blocks::label(vm, view, &mut heap);
+        hotspot::owners::label(vm, view, &mut heap);
         if want.holders {
             view.holders = Some(held::read(vm, view, &heap, images));
         }

@@ -6,6 +6,7 @@ use crate::base::{Bytes, Gap, Known, Range, Why};
 use crate::jvm::JvmView;
 use crate::jvm::hotspot::histogram::HeapWant;
 use crate::os::OsView;
+use crate::os::elf::Image;
 use crate::os::host::Host;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ pub struct Snapshot {
     pub taken: Taken,
     pub os: OsView,
     /// The executables and libraries that are loaded.
-    pub images: Vec<LoadedImage>,
+    pub images: Vec<Image>,
     pub jvm: Known<JvmView>,
     pub alloc: Known<AllocView>,
     pub links: Vec<Link>,
@@ -105,14 +106,6 @@ pub struct Taken {
     pub page_settings: Option<PageSettings>,
 }
 
-/// An executable or library, and its loadable segments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadedImage {
-    /// As mapped, with " (deleted)".
-    pub path: String,
-    pub segments: Vec<(Range, bool)>,
-}
-
 /// An anonymous mapping without a claim that a library points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -125,18 +118,12 @@ impl Snapshot {
     /// Leaves out what a file holds though it is not wanted, so that a frozen snapshot gives what a live one gives, and says
     /// what is wanted and not there.
     pub fn keep_only(&mut self, want: Want) {
-        let missing = |what: &str| Gap::new(what, Why::NotRecorded);
-        let os = &mut self.os;
-        match (want.page_sizes, &os.page_sizes) {
-            (false, _) => os.page_sizes = None,
-            (true, None) => os.page_sizes = Some(Err(missing("sizes of folios"))),
-            _ => {}
+        fn keep<T>(is_wanted: bool, part: &mut Option<Known<T>>, what: &str) {
+            let kept = || part.take().unwrap_or_else(|| Err(Gap::new(what, Why::NotRecorded)));
+            *part = is_wanted.then(kept);
         }
-        match (want.smaps, &os.smaps) {
-            (false, _) => os.smaps = None,
-            (true, None) => os.smaps = Some(Err(missing("smaps"))),
-            _ => {}
-        }
+        keep(want.page_sizes, &mut self.os.page_sizes, "sizes of folios");
+        keep(want.smaps, &mut self.os.smaps, "smaps");
     }
 
     /// The stacks of all threads, as far as they were found.
@@ -153,26 +140,15 @@ impl Snapshot {
 
     /// The gaps of every view.
     pub fn gaps(&self) -> Vec<Gap> {
+        fn of<T>(part: &Known<T>, own: impl Fn(&T) -> Vec<Gap>) -> Vec<Gap> {
+            part.as_ref().map_or_else(|gap| vec![gap.clone()], own)
+        }
         let mut gaps = self.os.gaps.clone();
-        if let Err(gap) = &self.os.pages {
-            gaps.push(gap.clone());
-        }
-        match &self.os.page_sizes {
-            Some(Ok(sizes)) => gaps.extend(sizes.gaps.iter().cloned()),
-            Some(Err(gap)) => gaps.push(gap.clone()),
-            None => {}
-        }
-        if let Some(Err(gap)) = &self.os.smaps {
-            gaps.push(gap.clone());
-        }
-        match &self.jvm {
-            Ok(jvm) => gaps.extend(jvm.gaps()),
-            Err(gap) => gaps.push(gap.clone()),
-        }
-        match &self.alloc {
-            Ok(alloc) => gaps.extend(alloc.gaps.iter().cloned()),
-            Err(gap) => gaps.push(gap.clone()),
-        }
+        gaps.extend(self.os.pages.as_ref().err().cloned());
+        gaps.extend(self.os.page_sizes.iter().flat_map(|sizes| of(sizes, |sizes| sizes.gaps.clone())));
+        gaps.extend(self.os.smaps.iter().flat_map(|smaps| smaps.as_ref().err().cloned()));
+        gaps.extend(of(&self.jvm, JvmView::gaps));
+        gaps.extend(of(&self.alloc, |alloc| alloc.gaps.clone()));
         gaps
     }
 }

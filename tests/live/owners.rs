@@ -111,12 +111,12 @@ fn measure(pid: i32) -> Known<Measured> {
         let mut owned: Vec<Range> = view.extents.iter().map(|extent| extent.range).collect();
         owned.sort();
         let mut heap = alloc::read(&target, &marusa::base::joined(owned), &NoWitness)?;
-        let witness = hotspot::blocks::witness(&vm, &mut view);
+        let witness = hotspot::owners::witness(&vm, &mut view);
         let tracked = tracked(&target, &heap, witness.as_ref(), &view.block_owners);
         view.block_owners.clear();
         let mut bare = Bare { heap: &mut heap, tracked };
         let started = std::time::Instant::now();
-        hotspot::blocks::label(&vm, &mut view, &mut bare);
+        hotspot::owners::label(&vm, &mut view, &mut bare);
         let mut measured =
             Measured { label_ms: started.elapsed().as_secs_f64() * 1e3, ..Measured::default() };
         let tracked = std::mem::take(&mut bare.tracked);

@@ -179,6 +179,7 @@ impl<'a> Summing<'a> {
     fn count(&mut self, code: Code) {
         let ChunkCount { chunks, bytes } = self.counts[code.index() % CODES];
         let figures = &mut self.sums.figures;
+        let of = &mut figures.chunks;
         let count = match code.state() {
             State::InUse(label) => {
                 let count = &mut self.sums.in_use[label as usize];
@@ -186,15 +187,15 @@ impl<'a> Summing<'a> {
                 count.blocks += chunks;
                 count.bytes += bytes - headers;
                 figures.overhead_bytes += headers;
-                &mut figures.in_use
+                &mut of.in_use
             }
-            State::Tcache => &mut figures.tcache,
-            State::Fast => &mut figures.fast,
-            State::Unsorted => &mut figures.unsorted,
-            State::Small => &mut figures.small,
-            State::Large => &mut figures.large,
-            State::Unlisted => &mut figures.unlisted,
-            State::Top => &mut figures.top,
+            State::Tcache => &mut of.tcache,
+            State::Fast => &mut of.fast,
+            State::Unsorted => &mut of.unsorted,
+            State::Small => &mut of.small,
+            State::Large => &mut of.large,
+            State::Unlisted => &mut of.unlisted,
+            State::Top => &mut of.top,
             State::Unresolved => {
                 figures.unresolved_bytes += bytes;
                 return;
@@ -340,15 +341,16 @@ fn inner(range: Range) -> Range {
 impl ArenaFigures {
     /// Adds what another heap of the same arena has.
     pub fn add(&mut self, other: &ArenaFigures) {
+        let (sums, more) = (&mut self.chunks, other.chunks);
         let pairs = [
-            (&mut self.in_use, other.in_use),
-            (&mut self.tcache, other.tcache),
-            (&mut self.fast, other.fast),
-            (&mut self.unsorted, other.unsorted),
-            (&mut self.small, other.small),
-            (&mut self.large, other.large),
-            (&mut self.unlisted, other.unlisted),
-            (&mut self.top, other.top),
+            (&mut sums.in_use, more.in_use),
+            (&mut sums.tcache, more.tcache),
+            (&mut sums.fast, more.fast),
+            (&mut sums.unsorted, more.unsorted),
+            (&mut sums.small, more.small),
+            (&mut sums.large, more.large),
+            (&mut sums.unlisted, more.unlisted),
+            (&mut sums.top, more.top),
         ];
         for (sum, more) in pairs {
             *sum = ChunkCount { chunks: sum.chunks + more.chunks, bytes: sum.bytes + more.bytes };

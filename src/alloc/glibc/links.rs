@@ -4,7 +4,7 @@
 use super::region::Region;
 use super::window::Source;
 use crate::base::limits::LIST_FAR_READS_MAX;
-use crate::base::{Addr, Range};
+use crate::base::{Addr, Range, holding};
 
 const BLOCK_BYTES: u64 = 16 << 10;
 const BLOCKS: usize = 128;
@@ -55,8 +55,7 @@ impl<'a> Links<'a> {
         let wanted = Range::sized(at, into.len() as u64);
         let slot = (at.0 / BLOCK_BYTES) as usize % BLOCKS;
         if !self.blocks[slot].range.covers(wanted) {
-            let after = region.resident.partition_point(|range| range.end <= at);
-            let run = *region.resident.get(after).filter(|range| range.covers(wanted))?;
+            let run = holding(&region.resident, at).filter(|range| range.covers(wanted))?;
             if !self.fetch(slot, at, run, wanted) {
                 self.far_reads += 1;
                 let is_allowed = self.far_reads < LIST_FAR_READS_MAX;

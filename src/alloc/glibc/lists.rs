@@ -7,8 +7,8 @@ use super::chunk_map::Code;
 use super::layout::Layout;
 use super::links::{Linking, Links};
 use super::region::Region;
-use crate::base::Addr;
 use crate::base::limits::LIST_CHUNKS_MAX;
+use crate::base::{Addr, place_of};
 
 pub const FASTBINS: usize = 10;
 /// The place of the links in a chunk.
@@ -45,8 +45,7 @@ impl Heads {
 
 /// The region of `regions`, which are sorted by address, that holds `at`.
 pub fn region_of(regions: &[Region], at: Addr) -> Option<usize> {
-    let after = regions.partition_point(|region| region.map.range().end <= at);
-    regions.get(after).filter(|region| region.map.range().has(at)).map(|_| after)
+    place_of(regions, at, |region| region.map.range())
 }
 
 /// What begins at `at`: its region, and what it is.

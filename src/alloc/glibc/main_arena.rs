@@ -4,7 +4,7 @@
 use super::layout::{Layout, may_be_malloc_s};
 use crate::alloc::types::{Arena, ArenaHeap};
 use crate::base::limits::{SEGMENT_CHUNKS_MAX, SEGMENT_STARTS_MAX};
-use crate::base::{Addr, Known, PAGE, Range};
+use crate::base::{Addr, Known, PAGE, Range, holding};
 use crate::os::{Memory, Target};
 use std::collections::BTreeSet;
 
@@ -78,8 +78,7 @@ struct Segments<'a> {
 
 impl Segments<'_> {
     fn is_taken(&self, at: Addr) -> bool {
-        let after = self.taken.partition_point(|range| range.end <= at);
-        self.taken.get(after).is_some_and(|range| range.has(at))
+        holding(self.taken, at).is_some()
     }
 
     /// The mappings that top and the bins point into.

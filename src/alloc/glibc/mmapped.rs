@@ -27,8 +27,7 @@ const LOOK_ALIKES_MAX: usize = 2;
 
 /// All mapped chunks, from header to end, sorted. `taken` is sorted and disjoint: memory that is not theirs.
 pub fn read(target: &Target, taken: &[Range], totals: Option<Totals>, gaps: &mut Vec<Gap>) -> Vec<Range> {
-    let (mut free, mut covered): (Vec<Place>, _) = (Vec::new(), Covered::default());
-    taken.iter().for_each(|range| _ = covered.add(*range));
+    let (mut free, covered): (Vec<Place>, _) = (Vec::new(), Covered::of(taken.iter().copied()));
     for mapping in target.view.mappings.iter().filter(|mapping| may_be_malloc_s(mapping)) {
         let unit = if mapping.is_hugetlb_name() { LARGE_PAGE } else { base_page() };
         free.extend(covered.missing(mapping.range).into_iter().map(|range| Place { range, unit }));

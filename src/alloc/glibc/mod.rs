@@ -28,8 +28,9 @@ pub mod window;
 
 use crate::alloc::types::{AllocView, ArenaFigures};
 use crate::base::blocks::Witness;
-use crate::base::{Addr, Gap, Known, Range, Why};
+use crate::base::{Gap, Known, Range, Why};
 use crate::os::Target;
+use crate::os::memory::Fault;
 use walk::Walked;
 
 /// The gap in an arena whose chunks were not looked at.
@@ -46,10 +47,6 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
     let totals = layout::Totals::find(target, &libc, &layout);
     let sbrk_base = totals.as_ref().ok().map(|totals| totals.sbrk_base);
     let mut arenas = arena::read(target, &layout, sbrk_base, owned, &mut gaps)?;
-    let (mmapped_count, mmapped_bytes) = match &totals {
-        Ok(totals) => (Ok(totals.mmapped_count), Ok(totals.mmapped_bytes)),
-        Err(gap) => (Err(gap.clone()), Err(gap.clone())),
-    };
     let mmapped = mmapped::read(target, &arena::taken(owned, &arenas), totals.ok(), &mut gaps);
     let walked = walk::read(target, &layout, &arenas, &mmapped, witness);
     for region in &walked.regions {
@@ -67,8 +64,6 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
         other: None,
         arenas,
         mmapped,
-        mmapped_count,
-        mmapped_bytes,
         intervals: Vec::new(),
         in_use: Vec::new(),
         gaps,
@@ -78,9 +73,8 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
 
 /// What the walk could not decide.
 fn note(target: &Target, walked: &Walked, gaps: &mut Vec<Gap>) {
-    let broken: Vec<(Addr, Why)> =
-        walked.regions.iter().filter_map(|region| Some((region.broken?.at, region.broken?.why))).collect();
-    if let Some((at, why)) = broken.first() {
+    let broken: Vec<Fault> = walked.regions.iter().filter_map(|region| region.broken).collect();
+    if let Some(Fault { at, why }) = broken.first() {
         let what = format!(
             "chunks in {} of {} heaps of malloc, the first at {at}",
             broken.len(),

@@ -9,7 +9,7 @@ use super::window::Source;
 use crate::alloc::types::{Arena, ArenaHeap};
 use crate::base::blocks::Witness;
 use crate::base::limits::HEAP_WALK_BYTES_MAX;
-use crate::base::{Addr, PAGE, Range};
+use crate::base::{Addr, PAGE, Range, overlapping};
 use crate::os::OsView;
 
 /// How far `[heap]` may have grown since the mappings were read.
@@ -118,9 +118,7 @@ impl Common<'_> {
             }
         };
         if let Ok(runs) = &self.view.pages {
-            let first = runs.partition_point(|run| run.range.end <= range.start);
-            let within = runs[first..].iter().take_while(|run| run.range.start < range.end);
-            for run in within.filter(|run| run.is_placed()) {
+            for run in overlapping(runs, range, |run| run.range).filter(|run| run.is_placed()) {
                 let here = run.range.intersect(range);
                 add(Range::new(from, here.start), false);
                 add(Range::new(here.start.max(from), here.end), run.is_present());

@@ -6,7 +6,8 @@ use super::known_links::KnownLinks;
 use super::links::Linking;
 use crate::alloc::types::ArenaHeap;
 use crate::base::blocks::{Label, Move};
-use crate::base::{Addr, Bytes, Range, Why};
+use crate::base::{Addr, Bytes, Range};
+use crate::os::memory::Fault;
 
 /// How far apart the places are to which a broken walk goes back.
 const CHECKPOINT_BYTES: u64 = 64 << 10;
@@ -56,15 +57,9 @@ pub struct Region {
     /// What was resident when it was walked.
     pub resident: Vec<Range>,
     /// Where the walk broke first, and why, if it did.
-    pub broken: Option<Broken>,
+    pub broken: Option<Fault>,
     pub retries: u64,
     checkpoints: Vec<Checkpoint>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken {
-    pub at: Addr,
-    pub why: Why,
 }
 
 /// What a region had when its walk came by here.

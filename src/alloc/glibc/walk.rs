@@ -8,17 +8,17 @@ use super::links::{Linking, Links};
 use super::lists::{self, Heads};
 use super::mmapped::Mapped;
 use super::plan::Common;
-use super::region::{Broken, KeptLinks, Region};
+use super::region::{KeptLinks, Region};
 use super::tcache;
 use super::walker::Walker;
 use super::window::{BulkSource, MemorySource, Source};
 use crate::alloc::types::Arena;
-use crate::base::blocks::{Head, Look, Witness};
-use crate::base::{Addr, Bytes, Range, Why};
+use crate::base::blocks::{Head, Look, Witness, head_of};
+use crate::base::{Addr, Bytes, Gap, Range, Why};
 use crate::os::Target;
 use crate::os::budget;
+use crate::os::memory::Fault;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Threads that walk, and below how many bytes of heap one alone is as quick.
@@ -79,8 +79,8 @@ pub fn read(
         pending.remove(0);
     }
     let work = |pending: &[Unit], is_last| match bulk {
-        Some(bulk) => in_parallel(pending, threads, |next| common.work(next, &BulkSource(bulk), is_last)),
-        None => common.work(&Queue::of(pending), &single, is_last),
+        Some(bulk) => common.work_in_parallel(pending, threads, &BulkSource(bulk), is_last),
+        None => common.work(pending, &single, is_last),
     };
     retried(&mut walked, pending, work);
     walked.regions.sort_by_key(|region| (region.plan.arena, region.map.range().start));
@@ -132,46 +132,25 @@ enum Outcome {
     Broken,
 }
 
-/// Each is given to the first who asks.
-struct Queue<'a> {
-    units: &'a [Unit],
-    next: AtomicUsize,
-}
-
-impl<'a> Queue<'a> {
-    fn of(units: &'a [Unit]) -> Queue<'a> {
-        Queue { units, next: AtomicUsize::new(0) }
-    }
-    fn next(&self) -> Option<&'a Unit> {
-        self.units.get(self.next.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-fn in_parallel(
-    units: &[Unit],
-    threads: usize,
-    work: impl Fn(&Queue) -> Vec<(Unit, Outcome)> + Sync,
-) -> Vec<(Unit, Outcome)> {
-    let queue = Queue::of(units);
-    if threads < 2 || units.len() < 2 {
-        return work(&queue);
-    }
-    std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(budget::inherit(|| work(&queue)))).collect();
-        let mut done = work(&queue);
-        done.extend(helpers.into_iter().filter_map(|helper| helper.join().ok()).flatten());
-        done
-    })
-}
-
 impl Common<'_> {
-    fn work(&self, queue: &Queue, source: &dyn Source, is_last: bool) -> Vec<(Unit, Outcome)> {
+    fn work(&self, units: &[Unit], source: &dyn Source, is_last: bool) -> Vec<(Unit, Outcome)> {
         let mut walker = self.walker(source);
-        let mut done = Vec::new();
-        while let Some(unit) = queue.next() {
-            done.push((*unit, self.walk(*unit, &mut walker, is_last)));
-        }
-        done
+        units.iter().map(|unit| (*unit, self.walk(*unit, &mut walker, is_last))).collect()
+    }
+
+    fn work_in_parallel(
+        &self,
+        units: &[Unit],
+        threads: usize,
+        source: &(dyn Source + Sync),
+        is_last: bool,
+    ) -> Vec<(Unit, Outcome)> {
+        let worker = || {
+            let mut walker = self.walker(source);
+            move |index: usize| Ok((units[index], self.walk(units[index], &mut walker, is_last)))
+        };
+        let is_large = threads > 1 && units.len() > 1;
+        budget::divided(units.len(), is_large, helper_failed(), worker).unwrap_or_default()
     }
 
     /// What is to be walked at this moment; `None` when it is no more.
@@ -308,10 +287,7 @@ impl Common<'_> {
         let is_read = self.view.is_resident(range.start) && source.read(payload.start, &mut raw).is_ok();
         let mut look = Look::default();
         if is_read {
-            let mut head: Head = [0; 4];
-            head.iter_mut()
-                .zip(raw.as_chunks::<8>().0)
-                .for_each(|(word, raw)| *word = u64::from_le_bytes(*raw));
+            let head = head_of(&raw);
             look = self.witness.look(payload, &head);
             if look.label != 0 {
                 source.used(payload.start, self.witness.evidence(&head).map(u64::to_le_bytes).as_flattened());
@@ -323,7 +299,11 @@ impl Common<'_> {
     }
 }
 
-fn is_absent(broken: Broken) -> bool {
+fn helper_failed() -> Gap {
+    Gap::new("heaps of malloc", Why::Torn)
+}
+
+fn is_absent(broken: Fault) -> bool {
     matches!(broken.why, Why::NotResident(_) | Why::NotRecorded)
 }
 
@@ -345,26 +325,9 @@ impl Walked {
             .regions
             .iter()
             .position(|region| Common::is_worth_splitting(region.map.range().bytes(), bytes));
-        let first = alone.map(|index| (index, figures::sum_by_two(&self.regions[index])));
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(region) = self.regions.get(index) else { return done };
-                if Some(index) != alone {
-                    done.push((index, figures::sum(region)));
-                }
-            }
-        };
-        let mut done = std::thread::scope(|scope| {
-            let helpers: Vec<_> = (1..THREADS).map(|_| scope.spawn(budget::inherit(work))).collect();
-            let mut done = work();
-            done.extend(helpers.into_iter().filter_map(|helper| helper.join().ok()).flatten());
-            done
-        });
-        done.extend(first);
-        done.sort_by_key(|(index, _)| *index);
-        done.into_iter().map(|(_, sums)| sums).collect()
+        let mut first = alone.map(|index| figures::sum_by_two(&self.regions[index]));
+        let sum = |index: usize| Ok((Some(index) != alone).then(|| figures::sum(&self.regions[index])));
+        let others = budget::divided(self.regions.len(), true, helper_failed(), || sum);
+        others.unwrap_or_default().into_iter().filter_map(|sums| sums.or_else(|| first.take())).collect()
     }
 }

@@ -20,7 +20,7 @@ impl Random {
 }
 
 fn counts(figures: &ArenaFigures) -> [crate::alloc::types::ChunkCount; 8] {
-    let f = figures;
+    let f = &figures.chunks;
     [f.in_use, f.tcache, f.fast, f.unsorted, f.small, f.large, f.unlisted, f.top]
 }
 

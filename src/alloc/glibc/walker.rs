@@ -4,13 +4,14 @@
 
 use super::chunk_map::Code;
 use super::known_links::Budget;
-use super::region::{Broken, Region};
+use super::region::Region;
 use super::tcache;
 use super::window::{BODY_BYTES, Window};
-use crate::base::blocks::{Head, Look, Witness};
+use crate::base::blocks::{Head, Look, Witness, head_of};
 use crate::base::limits::RESYNCS_MAX;
 use crate::base::{Addr, Range, Why};
 use crate::os::budget;
+use crate::os::memory::Fault;
 
 pub const PREVIOUS_IN_USE: u64 = 1;
 pub const IS_MMAPPED: u64 = 2;
@@ -75,7 +76,7 @@ impl<'a> Walker<'a> {
 
     /// Walks the whole region. Where it breaks: the first such place is the error, or, with `is_last`, is noted, and the
     /// walk goes on where it finds back.
-    pub fn walk(&mut self, region: &mut Region, is_last: bool) -> Result<(), Broken> {
+    pub fn walk(&mut self, region: &mut Region, is_last: bool) -> Result<(), Fault> {
         self.window.restart(region.resident.clone());
         self.probe.restart(region.resident.clone());
         let range = region.map.range();
@@ -101,7 +102,7 @@ impl<'a> Walker<'a> {
         self.go_on(region, region.plan.first_chunk, false).is_ok()
     }
 
-    fn go_on(&mut self, region: &mut Region, mut at: Addr, is_last: bool) -> Result<(), Broken> {
+    fn go_on(&mut self, region: &mut Region, mut at: Addr, is_last: bool) -> Result<(), Fault> {
         let range = region.map.range();
         let mut rewinds = 0;
         for _ in 0..RESYNCS_MAX {
@@ -124,7 +125,7 @@ impl<'a> Walker<'a> {
             };
             if let Err(why) = budget::check_now() {
                 region.map.put(broken.at, Code::UNRESOLVED);
-                return Err(Broken { at: broken.at, why });
+                return Err(Fault { at: broken.at, why });
             }
             // What changed since its window was read is read again, from further and further back.
             let now = self.window.source().resident(range).filter(|_| rewinds < REWINDS_MAX);
@@ -150,7 +151,7 @@ impl<'a> Walker<'a> {
     }
 
     /// The chunks from `at` on, up to the end, a fence, or where it breaks.
-    fn run(&mut self, region: &mut Region, mut at: Addr, end: Addr) -> Result<Stop, Broken> {
+    fn run(&mut self, region: &mut Region, mut at: Addr, end: Addr) -> Result<Stop, Fault> {
         let mut size = self.size(at)?;
         let join = self.join.unwrap_or(Addr(u64::MAX));
         let mut last_free = Addr::NULL;
@@ -167,7 +168,7 @@ impl<'a> Walker<'a> {
                 return Ok(Stop::Fence(at));
             }
             if !is_size(size, left) {
-                return Err(Broken { at, why: Why::BadData(at) });
+                return Err(Fault { at, why: Why::BadData(at) });
             }
             if bytes == left {
                 region.map.put(at, Code::TOP);
@@ -181,7 +182,7 @@ impl<'a> Walker<'a> {
                 region.set_checkpoint(at);
                 Some(self.head(at, bytes))
             };
-            let next_size = self.size(next).map_err(|broken| Broken { at, ..broken })?;
+            let next_size = self.size(next).map_err(|broken| Fault { at, ..broken })?;
             let code = match next_size & PREVIOUS_IN_USE {
                 0 => {
                     if region.plan.kept.unsorted {
@@ -262,9 +263,9 @@ impl<'a> Walker<'a> {
     }
 
     #[inline]
-    fn size(&mut self, at: Addr) -> Result<u64, Broken> {
+    fn size(&mut self, at: Addr) -> Result<u64, Fault> {
         let field = at.plus(8);
-        let size = self.window.word(field).map_err(|fault| Broken { at, why: fault.why })?;
+        let size = self.window.word(field).map_err(|fault| Fault { at, ..fault })?;
         if self.window.keeps() && size < SIZE_END {
             self.window.source().used(field, &size.to_le_bytes());
         }
@@ -286,11 +287,7 @@ impl<'a> Walker<'a> {
         let wanted = ((bytes - 8) as usize).min(size_of::<Head>());
         let mut raw = [0; size_of::<Head>()];
         self.window.copy(at.plus(16), &mut raw[..wanted]);
-        let mut head = [0; 4];
-        for (word, bytes) in head.iter_mut().zip(raw.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        head
+        head_of(&raw)
     }
 
     /// A chunk that is not free for malloc's arenas: a block of the program's, or one in a thread's cache.
@@ -333,7 +330,7 @@ impl<'a> Walker<'a> {
 
     /// Behind the fence posts at `at`: the next segment of this heap, or `None` at its end. What other code took with
     /// sbrk between the two is a gap of any length (malloc/malloc.c, `sysmalloc`, "foreign sbrk").
-    fn past_fence(&mut self, region: &mut Region, at: Addr, end: Addr) -> Result<Option<Addr>, Broken> {
+    fn past_fence(&mut self, region: &mut Region, at: Addr, end: Addr) -> Result<Option<Addr>, Fault> {
         region.map.put(at, Code::OVERHEAD);
         let mut behind = at;
         while behind < end {
@@ -350,7 +347,7 @@ impl<'a> Walker<'a> {
         }
         match self.resync(behind, end) {
             Some(next) => Ok(Some(next)),
-            None => Err(Broken { at: behind, why: Why::BadData(behind) }),
+            None => Err(Fault { at: behind, why: Why::BadData(behind) }),
         }
     }
 }

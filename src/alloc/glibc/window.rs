@@ -2,7 +2,7 @@
 //! these are read at the speed of memory; where chunks are large only their headers are read. Only pages that are in memory
 //! are read.
 
-use crate::base::{Addr, PAGE, Range, Why};
+use crate::base::{Addr, PAGE, Range, Why, holding};
 use crate::os::memory::{Bulk, Fault, Memory};
 
 /// From where a walk reads: several threads at once, or one memory that may be recorded or replayed.
@@ -218,8 +218,7 @@ impl<'a> Window<'a> {
     #[cold]
     fn load(&mut self, at: Addr) -> Result<(), Fault> {
         let absent = Fault { at, why: Why::NotResident(at) };
-        let after = self.resident.partition_point(|range| range.end <= at);
-        let run = *self.resident.get(after).filter(|range| range.has(at)).ok_or(absent)?;
+        let run = holding(&self.resident, at).ok_or(absent)?;
         let wanted = self.next_step(at);
         let bytes = (run.end.0 - at.0).min(wanted as u64) as usize;
         (self.start, self.filled) = (at.0, 0);
@@ -245,8 +244,7 @@ impl<'a> Window<'a> {
             return true;
         }
         let wanted = Range::sized(at, into.len() as u64);
-        let after = self.resident.partition_point(|range| range.end <= at);
-        let is_resident = self.resident.get(after).is_some_and(|range| range.covers(wanted));
+        let is_resident = holding(&self.resident, at).is_some_and(|range| range.covers(wanted));
         is_resident && self.source.read(at, into).is_ok()
     }
 }

@@ -16,7 +16,7 @@ use crate::measure::stalls::{Delayed, Report};
 use crate::os::cpu_time::Daemon;
 use crate::os::namespaces::Namespaces;
 use crate::os::process::Process;
-use crate::os::taskstats::{Delays, Of, Taskstats};
+use crate::os::taskstats::{Delays, Taskstats};
 use crate::os::terminal::stdout;
 use crate::os::{host, taskstats};
 use crate::show::json::{print, print_line};
@@ -168,7 +168,7 @@ impl<'a> Watch<'a> {
             None => host::pids().unwrap_or_default(),
         };
         let mut refused = None;
-        let mut of = |pid: i32| match taskstats.read(Of::Process(pid)) {
+        let mut of = |pid: i32| match taskstats.read(pid) {
             Ok(delays) => Some((pid, delays)),
             Err(gap) => {
                 if gap.why != Why::Gone {

@@ -4,7 +4,7 @@
 //! `FileMapInfo` describes the regions of the static archive in it (src/hotspot/share/cds/filemap.hpp). What is mapped
 //! into the Java heap belongs to the heap.
 
-use super::{Found, Hotspot};
+use super::{Found, Hotspot, heap};
 use crate::base::{PAGE, Range};
 use crate::jvm::types::{Extent, How, Kind};
 use crate::os::maps::Mapping;
@@ -23,7 +23,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) {
         .iter()
         .filter(|extent| extent.kind == Kind::JavaHeap)
         .map(|extent| extent.range)
-        .chain(heap(vm))
+        .chain(heap::spaces::reserved(vm).ok())
         .collect();
     let in_heap = |range: Range| heaps.iter().any(|heap| heap.overlaps(range));
     let archives = vm.target.view.mappings.iter().filter(|mapping| !in_heap(mapping.range));
@@ -91,28 +91,15 @@ fn shared_metaspace(vm: &Hotspot) -> Option<Range> {
     Some(Range::new(base, top)).filter(|range| !range.is_empty() && range.bytes() < 1 << 40)
 }
 
-fn heap(vm: &Hotspot) -> Option<Range> {
-    let heap = vm.static_addr("Universe", "_collectedHeap").ok()?;
-    let reserved = heap.plus(vm.structs.offset("CollectedHeap", "_reserved").ok()?);
-    let start = vm.addr(reserved, "MemRegion", "_start").ok()?;
-    let words = vm.word(reserved, "MemRegion", "_word_size").ok()?;
-    Some(Range::sized(start, words.checked_mul(8)?))
-}
-
 /// Regions of the static archive with their parts. JDK 11 numbers them mc 0, rw 1, ro 2, later ones rw 0, ro 1.
 fn regions(vm: &Hotspot, shared: Option<Range>) -> Vec<(Range, &'static str)> {
     let table = || {
         let info = vm.static_addr("FileMapInfo", "_current_info").ok()?;
         let header = vm.addr(info, "FileMapInfo", "_header").ok()?;
-        let first = vm
-            .structs
-            .offset_of_any(&[("FileMapHeader", "_regions[0]"), ("FileMapHeader", "_space[0]")])
-            .ok()?;
+        let any = |owner, names: [&str; 2]| vm.structs.offset_of_any(&names.map(|name| (owner, name))).ok();
+        let first = any("FileMapHeader", ["_regions[0]", "_space[0]"])?;
         let stride = vm.structs.size_of("CDSFileMapRegion").ok().filter(|stride| *stride <= 4096)?;
-        let base = vm
-            .structs
-            .offset_of_any(&[("CDSFileMapRegion", "_mapped_base"), ("CDSFileMapRegion", "_addr._base")])
-            .ok()?;
+        let base = any("CDSFileMapRegion", ["_mapped_base", "_addr._base"])?;
         Some((header.plus(first), stride, base, vm.structs.offset("CDSFileMapRegion", "_used").ok()?))
     };
     let Some((first, stride, base, used)) = table() else { return Vec::new() };

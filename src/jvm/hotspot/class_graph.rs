@@ -23,6 +23,7 @@ pub const MANY_LOADERS: usize = 1_000;
 const LOADERS_NAMED_MAX: usize = 512;
 
 /// A class as the walk passes it.
+#[derive(Default)]
 pub struct ClassSeen {
     pub loader: Addr,
     pub class: Addr,
@@ -248,15 +249,7 @@ impl Layout {
             Some(class) => class,
             None => windows.addr(loader.at.plus(self.klasses.unwrap_or(0))).map_err(gap)?,
         };
-        let mut seen = ClassSeen {
-            loader: loader.at,
-            class,
-            metadata: Vec::new(),
-            methods: Addr::NULL,
-            aside: Vec::new(),
-            name: Addr::NULL,
-            layout: 0,
-        };
+        let mut seen = ClassSeen { loader: loader.at, class, ..ClassSeen::default() };
         while !seen.class.is_null() {
             *count += 1;
             if *count > CLASSES_MAX as u64 {

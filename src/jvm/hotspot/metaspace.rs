@@ -55,7 +55,7 @@ impl Marking {
 
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<ClassView> {
     let windows = Windows::new(vm.target);
-    let known = Taken::by(found);
+    let known = Taken::by(&found.extents);
     let (mut classes, mut metadata) = (Marking::new(), Marking::new());
     let mut archived_methods = Vec::new();
     let counts = class_graph::walk(vm, &windows, &mut |seen| {

@@ -13,8 +13,8 @@ use super::metaspace::Mark;
 use super::metaspace_lists::{Judge, Lists};
 use super::{Found, Hotspot};
 use crate::base::limits::{NODE_DEPTH_MAX, NODE_OBJECTS_MAX, NODE_SEARCHES_OBJECTS_MAX};
-use crate::base::{Addr, PAGE, Range};
-use crate::jvm::types::How;
+use crate::base::{Addr, PAGE, Range, holding, joined, overlapping};
+use crate::jvm::types::{Extent, How};
 use crate::os::Memory;
 use crate::os::maps::Mapping;
 use std::cell::Cell;
@@ -61,24 +61,19 @@ pub(super) struct Sighting {
 pub struct Taken(Vec<Range>);
 
 impl Taken {
-    pub fn by(found: &Found) -> Taken {
-        let mut ranges: Vec<Range> = found.extents.iter().map(|extent| extent.range).collect();
-        ranges.sort();
-        ranges.dedup_by(|next, before| {
-            let joins = next.start <= before.end;
-            if joins {
-                before.end = before.end.max(next.end);
-            }
-            joins
-        });
-        Taken(ranges)
+    pub fn by(extents: &[Extent]) -> Taken {
+        Taken(joined(extents.iter().map(|extent| extent.range)))
+    }
+    /// `range`, which was free, has an owner now.
+    pub fn add(&mut self, range: Range) {
+        let after = self.0.partition_point(|taken| taken.start < range.start);
+        self.0.insert(after, range);
     }
     pub fn has(&self, at: Addr) -> bool {
-        self.overlaps(Range::sized(at, 1))
+        holding(&self.0, at).is_some()
     }
     pub fn overlaps(&self, range: Range) -> bool {
-        let first = self.0.partition_point(|taken| taken.end <= range.start);
-        self.0.get(first).is_some_and(|taken| taken.overlaps(range))
+        overlapping(&self.0, range, |taken| *taken).next().is_some()
     }
 }
 
@@ -86,7 +81,7 @@ impl<'a> Search<'a> {
     pub fn new(vm: &'a Hotspot<'a>, found: &Found) -> Search<'a> {
         Search {
             vm,
-            taken: Taken::by(found),
+            taken: Taken::by(&found.extents),
             lists: Lists::default(),
             objects_left: Cell::new(NODE_SEARCHES_OBJECTS_MAX),
             quick_left: Cell::new(QUICK_SEARCHES_MAX),
@@ -185,28 +180,11 @@ impl<'a> Search<'a> {
         (!is_near || word.is_multiple_of(CHUNK_BYTES_MIN)) && self.may_be_object(Addr(word))
     }
 
-    /// Private mappings without a gap between them cover it.
-    fn is_mapped_whole(&self, range: Range) -> bool {
-        let mut at = range.start;
-        for mapping in mappings_from(self.vm, at) {
-            if mapping.range.start > at || !is_private(mapping) {
-                return false;
-            }
-            at = mapping.range.end;
-            if at >= range.end {
-                return true;
-            }
-        }
-        false
-    }
-
     /// The mapping, and what is reserved right after it.
     fn mapping_with_rest(&self, at: Addr) -> Option<Range> {
-        let mut mappings = mappings_from(self.vm, at);
-        let first = mappings.next().filter(|mapping| mapping.range.has(at) && is_private(mapping))?;
-        let rest = mappings
-            .next()
-            .filter(|rest| rest.range.start == first.range.end && is_private(rest) && !rest.rights.any());
+        let first = self.vm.target.mapping(at).filter(|mapping| is_private(mapping))?;
+        let rest = self.vm.target.mapping(first.range.end);
+        let rest = rest.filter(|rest| is_private(rest) && !rest.rights.any());
         let range = Range::new(first.range.start, rest.map_or(first.range.end, |rest| rest.range.end));
         if !self.taken.overlaps(range) {
             return Some(range);
@@ -235,7 +213,7 @@ impl Judge for Search<'_> {
             && range.bytes() >= NODE_BYTES_MIN
             && range.bytes().is_multiple_of(GRANULE_BYTES_MIN)
             && !self.taken.overlaps(range)
-            && self.is_mapped_whole(range)
+            && self.vm.target.is_all(range, is_private)
     }
 }
 
@@ -244,11 +222,6 @@ const GRANULE_BYTES_MIN: u64 = PAGE;
 
 fn is_private(mapping: &Mapping) -> bool {
     mapping.is_anonymous() && !mapping.rights.shared
-}
-
-fn mappings_from<'a>(vm: &'a Hotspot, at: Addr) -> impl Iterator<Item = &'a Mapping> {
-    let mappings = &vm.target.view.mappings;
-    mappings[mappings.partition_point(|mapping| mapping.range.end <= at)..].iter()
 }
 
 #[cfg(test)]
@@ -262,7 +235,7 @@ mod tests {
         for (start, end) in [(0x1000, 0x9000), (0x2000, 0x3000), (0xa000, 0xb000)] {
             found.claim(Range::of(start, end), Kind::JavaHeap, "heap", None, How::VmStructs);
         }
-        let taken = Taken::by(&found);
+        let taken = Taken::by(&found.extents);
         assert!(taken.has(Addr(0x8000)));
         assert!(!taken.has(Addr(0x9000)));
         assert!(taken.overlaps(Range::of(0x9000, 0xa001)));

@@ -3,7 +3,6 @@
 //! Each file reads one part of the VM and hands over extents (who owns which addresses) and gaps. A part that cannot be
 //! read never stops the others.
 
-pub mod blocks;
 pub mod buffers;
 pub mod cds;
 pub mod class_graph;

@@ -22,7 +22,7 @@ const STACK_BYTES_MAX: u64 = 1 << 40;
 /// The heads of the lists of used, user-made and cached stacks lie this near to each other.
 const HEADS_NEAR_BYTES: u64 = 256;
 
-/// A thread whose VM data is enough to learn the layout.
+/// A Java thread as the VM describes it, which is enough to learn the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {
     /// `pthread_t`, which is the block's address in glibc and musl.
@@ -31,8 +31,8 @@ pub struct Seed {
     pub tid: i32,
     /// The VM's `Thread` object.
     pub object: Addr,
-    /// The end of the stack, as the VM knows it.
-    pub stack_base: Addr,
+    /// Without the C library's guard.
+    pub stack: Range,
 }
 
 /// A thread control block.
@@ -141,9 +141,10 @@ struct Sample {
 impl Sample {
     fn read(memory: &dyn Memory, seed: &Seed) -> Option<Sample> {
         // musl has a stack's end below the block; there the page's end bounds the read.
-        let end = if seed.stack_base > seed.block { seed.stack_base } else { seed.block.plus(1).up_to(PAGE) };
+        let stack_end = seed.stack.end;
+        let end = if stack_end > seed.block { stack_end } else { seed.block.plus(1).up_to(PAGE) };
         let bytes = end.offset_from(seed.block)?.min(THREAD_BLOCK_BYTES_MAX);
-        let is_near = seed.block.minus(ABOVE_BLOCK_BYTES_MAX) < seed.stack_base && seed.block.is_aligned(8);
+        let is_near = seed.block.minus(ABOVE_BLOCK_BYTES_MAX) < stack_end && seed.block.is_aligned(8);
         if bytes < 64 || !is_near {
             return None;
         }

@@ -50,7 +50,7 @@ fn seed(thread: &Thread) -> Seed {
         block: Addr(thread.at),
         tid: thread.tid,
         object: Addr(thread.object),
-        stack_base: Addr(thread.stack.0 + thread.stack.1),
+        stack: Range::of(thread.stack.0, thread.stack.0 + thread.stack.1),
     }
 }
 
@@ -108,6 +108,6 @@ fn a_link_that_leads_nowhere_ends_the_walk_and_is_said() {
 
 #[test]
 fn a_thread_that_does_not_point_at_itself_teaches_nothing() {
-    let seed = Seed { block: Addr(0x1000), tid: 1, object: Addr(8), stack_base: Addr(0x2000) };
+    let seed = Seed { block: Addr(0x1000), tid: 1, object: Addr(8), stack: Range::of(0x1800, 0x2000) };
     assert_eq!(read(&Pieces::default(), &[seed]).unwrap_err().why, Why::NotInThisRuntime);
 }

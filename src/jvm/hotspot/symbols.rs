@@ -10,6 +10,7 @@ use crate::os::Memory;
 const NAME_BYTES_MAX: usize = 512;
 
 /// Where a `Symbol` has its text.
+#[derive(Default)]
 pub struct Names {
     length: u64,
     body: u64,
@@ -65,12 +66,5 @@ impl Names {
         let mut text = vec![0; usize::from(length).min(NAME_BYTES_MAX)];
         memory.read_text(symbol.plus(self.body), &mut text).ok()?;
         Some(text)
-    }
-}
-
-#[cfg(test)]
-impl Names {
-    pub fn made_up() -> Names {
-        Names { length: 0, body: 0 }
     }
 }

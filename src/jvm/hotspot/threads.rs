@@ -11,28 +11,14 @@ use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::jvm::types::{How, JvmThread, Kind, ThreadKind};
 use std::collections::HashMap;
 
-/// A Java thread as the VM describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JavaThread {
-    pub object: Addr,
-    /// In the innermost pid namespace.
-    pub tid: i32,
-    /// `pthread_t`.
-    pub pthread: Addr,
-    /// Without the C library's guard.
-    pub stack: Range,
-}
-
 /// Claims every stack and names every thread.
 pub fn read(vm: &Hotspot, found: &mut Found) -> Vec<JvmThread> {
     let objects = thread_list::objects(vm, found).into_iter();
-    let java: Vec<JavaThread> = objects.filter_map(|object| java_thread(vm, object).ok()).collect();
-    let seeds: Vec<Seed> = java.iter().map(seed).collect();
-    let blocks = stacks::read(vm.memory(), &seeds);
-    let blocks = found.note(blocks).unwrap_or_default();
+    let java: Vec<Seed> = objects.filter_map(|object| java_thread(vm, object).ok()).collect();
+    let blocks = found.note(stacks::read(vm.memory(), &java)).unwrap_or_default();
     let tasks = Tasks::new(vm, &blocks, &java);
     let mut threads = Vec::new();
-    let by_tid: HashMap<i32, &JavaThread> = java.iter().map(|thread| (thread.tid, thread)).collect();
+    let by_tid: HashMap<i32, &Seed> = java.iter().map(|thread| (thread.tid, thread)).collect();
     for block in blocks.blocks.iter().filter(|block| block.tid > 0) {
         threads.extend(of_block(vm, block, by_tid.get(&block.tid).copied(), &tasks));
     }
@@ -46,18 +32,14 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Vec<JvmThread> {
     threads
 }
 
-fn seed(thread: &JavaThread) -> Seed {
-    Seed { block: thread.pthread, tid: thread.tid, object: thread.object, stack_base: thread.stack.end }
-}
-
-fn java_thread(vm: &Hotspot, object: Addr) -> Known<JavaThread> {
+fn java_thread(vm: &Hotspot, object: Addr) -> Known<Seed> {
     let base = vm.addr(object, "JavaThread", "_stack_base")?;
     let bytes = vm.word(object, "JavaThread", "_stack_size")?;
     let system = vm.addr(object, "JavaThread", "_osthread")?;
-    Ok(JavaThread {
+    Ok(Seed {
         object,
         tid: thread_id(vm, system)?,
-        pthread: vm.addr(system, "OSThread", "_pthread_id")?,
+        block: vm.addr(system, "OSThread", "_pthread_id")?,
         stack: Range::new(base.minus(bytes), base),
     })
 }
@@ -78,25 +60,25 @@ impl Tasks {
     /// Without namespaces the ids are the same. With them, both are handed out in rising order, so the n-th thread inside
     /// is the n-th outside; only a wrap-around of one of the two ranges breaks that, and then the primordial thread, whose
     /// ids are known, is out of place.
-    fn new(vm: &Hotspot, blocks: &Blocks, java: &[JavaThread]) -> Tasks {
+    fn new(vm: &Hotspot, blocks: &Blocks, java: &[Seed]) -> Tasks {
         let view = vm.target.view;
         let primordial = view.status.namespace_pids.last().copied().unwrap_or(view.process.pid);
         let mut by_inner = HashMap::new();
         let outer = |task: &crate::os::target::Task| (task.tid, task.name.clone());
         if view.status.namespace_pids.len() < 2 {
             by_inner.extend(view.tasks.iter().map(|task| (task.tid, outer(task))));
-            name_from_heap(vm, java, primordial, &mut by_inner);
-            let compilers = CompilerTables::new(vm, java, &by_inner);
-            return Tasks { by_inner, primordial, compilers };
+        } else {
+            let ids = blocks.blocks.iter().map(|block| block.tid).chain(java.iter().map(|thread| thread.tid));
+            let mut inner: Vec<i32> = ids.chain([primordial]).filter(|tid| *tid > 0).collect();
+            inner.sort_unstable();
+            inner.dedup();
+            let place = inner.binary_search(&primordial).ok();
+            let is_in_order = place == view.tasks.iter().position(|task| task.tid == view.process.pid);
+            if inner.len() == view.tasks.len() && is_in_order {
+                by_inner.extend(inner.into_iter().zip(view.tasks.iter().map(outer)));
+            }
         }
-        let ids = blocks.blocks.iter().map(|block| block.tid).chain(java.iter().map(|thread| thread.tid));
-        let mut inner: Vec<i32> = ids.chain([primordial]).filter(|tid| *tid > 0).collect();
-        inner.sort_unstable();
-        inner.dedup();
-        let place = inner.binary_search(&primordial).ok();
-        let is_in_order = place == view.tasks.iter().position(|task| task.tid == view.process.pid);
-        if inner.len() == view.tasks.len() && is_in_order {
-            by_inner.extend(inner.into_iter().zip(view.tasks.iter().map(outer)));
+        if !by_inner.is_empty() {
             name_from_heap(vm, java, primordial, &mut by_inner);
         }
         let compilers = CompilerTables::new(vm, java, &by_inner);
@@ -120,8 +102,8 @@ impl Tasks {
 struct CompilerTables(Vec<Addr>);
 
 impl CompilerTables {
-    fn new(vm: &Hotspot, java: &[JavaThread], by_inner: &HashMap<i32, (i32, String)>) -> CompilerTables {
-        let name = |thread: &JavaThread| by_inner.get(&thread.tid).map_or("", |(_, name)| name.as_str());
+    fn new(vm: &Hotspot, java: &[Seed], by_inner: &HashMap<i32, (i32, String)>) -> CompilerTables {
+        let name = |thread: &Seed| by_inner.get(&thread.tid).map_or("", |(_, name)| name.as_str());
         // The kernel named all: not needed.
         if java.iter().all(|thread| !name(thread).is_empty()) {
             return CompilerTables(Vec::new());
@@ -129,7 +111,7 @@ impl CompilerTables {
         let named = java.iter().filter(|thread| !name(thread).is_empty());
         let (compilers, others): (Vec<_>, Vec<_>) =
             named.partition(|thread| java_kind(name(thread)) == ThreadKind::Compiler);
-        let tables = |threads: Vec<&JavaThread>| -> Vec<Addr> {
+        let tables = |threads: Vec<&Seed>| -> Vec<Addr> {
             threads.into_iter().filter_map(|thread| table_of(vm, thread.object)).collect()
         };
         let (mut compilers, others) = (tables(compilers), tables(others));
@@ -168,16 +150,11 @@ const NAME_TRIES: usize = 3;
 /// Names the Java threads that the kernel's view has no name for, the one they were all born with (JDK 8 names none), or one
 /// that may be cut. A name that does not start with the kernel's was read while a collector moved it: it is read again, from
 /// memory that no other reader kept from before.
-fn name_from_heap(
-    vm: &Hotspot,
-    java: &[JavaThread],
-    primordial: i32,
-    by_inner: &mut HashMap<i32, (i32, String)>,
-) {
+fn name_from_heap(vm: &Hotspot, java: &[Seed], primordial: i32, by_inner: &mut HashMap<i32, (i32, String)>) {
     let inherited = by_inner.get(&primordial).map(|(_, name)| name.clone()).unwrap_or_default();
     let is_short = |name: &str| name == inherited || name.len() == KERNEL_NAME_BYTES;
-    let has_short = |thread: &JavaThread| by_inner.get(&thread.tid).is_some_and(|(_, name)| is_short(name));
-    let mut rest: Vec<JavaThread> = java.iter().filter(|thread| has_short(thread)).copied().collect();
+    let has_short = |thread: &Seed| by_inner.get(&thread.tid).is_some_and(|(_, name)| is_short(name));
+    let mut rest: Vec<Seed> = java.iter().filter(|thread| has_short(thread)).copied().collect();
     let mut read = |vm: &Hotspot| {
         let Ok(names) = ThreadNames::new(vm) else { return true };
         rest.retain(|thread| {
@@ -194,7 +171,7 @@ fn name_from_heap(
     }
 }
 
-fn of_block(vm: &Hotspot, block: &Block, java: Option<&JavaThread>, tasks: &Tasks) -> Option<JvmThread> {
+fn of_block(vm: &Hotspot, block: &Block, java: Option<&Seed>, tasks: &Tasks) -> Option<JvmThread> {
     let (tid, comm) = tasks.task(block.tid);
     // Its block is not on its stack: `add_rest` gives it the kernel's mapping.
     if block.tid == tasks.primordial && java.is_none() {
@@ -220,7 +197,7 @@ fn of_block(vm: &Hotspot, block: &Block, java: Option<&JavaThread>, tasks: &Task
 }
 
 /// A Java thread that the C library's list did not show: the VM's own bounds, which leave out the guard.
-fn of_java(vm: &Hotspot, thread: &JavaThread, tasks: &Tasks) -> Option<JvmThread> {
+fn of_java(vm: &Hotspot, thread: &Seed, tasks: &Tasks) -> Option<JvmThread> {
     let (tid, comm) = tasks.task(thread.tid);
     let stack = match vm.target.mapping(thread.stack.end.minus(1)) {
         _ if thread.stack.is_empty() => Err(Gap::new(format!("stack of thread {tid}"), Why::Torn)),

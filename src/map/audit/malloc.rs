@@ -2,7 +2,7 @@
 //! malloc_info(3).
 
 use super::Said;
-use crate::alloc::{AllocView, ArenaFigures};
+use crate::alloc::AllocView;
 use crate::base::Bytes;
 use crate::jvm::hotspot::report::malloc_info::ArenaInfo;
 use crate::jvm::hotspot::report::nmt::Summary;
@@ -154,16 +154,9 @@ fn arena(number: usize, alloc: Option<&AllocView>, said: Option<&ArenaInfo>) -> 
         number,
         ours_system_bytes: ours.map(|arena| arena.system_bytes),
         said_system_bytes: said.map(|arena| arena.system_bytes),
-        ours_free_bytes: ours.and_then(|arena| Some(free_bytes(arena.figures.as_ref().ok()?))),
+        ours_free_bytes: ours.and_then(|arena| Some(arena.figures.as_ref().ok()?.chunks.free_bytes())),
         said_free_bytes: said.map(ArenaInfo::free_bytes),
     }
-}
-
-/// What malloc_info counts as free.
-fn free_bytes(figures: &ArenaFigures) -> Bytes {
-    let counts =
-        [figures.fast, figures.unsorted, figures.small, figures.large, figures.unlisted, figures.top];
-    counts.iter().fold(0, |sum, count| sum.saturating_add(count.bytes))
 }
 
 #[cfg(test)]

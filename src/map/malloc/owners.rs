@@ -2,7 +2,7 @@
 
 use crate::alloc::{AllocView, Interval, State};
 use crate::base::blocks::Label;
-use crate::base::{Bytes, Range};
+use crate::base::{Bytes, Range, holding};
 use crate::jvm::{BlockOwner, JvmView};
 use crate::map::area::{Area, of_kind};
 use crate::map::claims::{Claim, ClaimShare, Claims, RANK_ALLOC, RANK_INTERVAL, how};
@@ -35,12 +35,13 @@ pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
     of_whole(alloc, claims);
     let mut mmapped = alloc.mmapped.clone();
     mmapped.sort();
+    let is_mapped = |range: Range| holding(&mmapped, range.start).is_some_and(|whole| whole.covers(range));
     // The owners of each arena's states. A heap has thousands of ranges, but an arena has a few dozen states.
     let mut known: HashMap<Instance, Vec<(State, usize)>> = HashMap::new();
     for interval in &alloc.intervals {
         let instance = match interval.arena {
             Some(arena) => Instance::Arena(arena),
-            None if alloc.other.is_some() && !covers(&mmapped, interval.range) => Instance::OtherAllocator,
+            None if alloc.other.is_some() && !is_mapped(interval.range) => Instance::OtherAllocator,
             None => Instance::Mmapped,
         };
         let known = known.entry(instance.clone()).or_default();
@@ -58,12 +59,6 @@ pub fn claim(alloc: &AllocView, jvm: Option<&JvmView>, claims: &mut Claims) {
             claims.list.push(Claim { range: interval.range, rank: RANK_INTERVAL, shares });
         }
     }
-}
-
-/// Whether one of the ranges, which are sorted, covers `range`.
-fn covers(ranges: &[Range], range: Range) -> bool {
-    let after = ranges.partition_point(|other| other.end <= range.start);
-    ranges.get(after).is_some_and(|other| other.covers(range))
 }
 
 fn shares(interval: &Interval) -> impl Iterator<Item = (State, Bytes)> {

@@ -34,8 +34,6 @@ fn view(arenas: Vec<Arena>, mmapped: Vec<Range>, intervals: Vec<Interval>) -> Al
         allocator: "glibc 2.36".to_string(),
         arenas,
         mmapped,
-        mmapped_count: unknown(),
-        mmapped_bytes: unknown(),
         intervals,
         in_use: vec![
             BlockCount { blocks: 2, bytes: 0x1001 },

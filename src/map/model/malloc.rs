@@ -5,7 +5,7 @@
 //! `free_resident_bytes`, `free_whole_page_bytes`, `trimmable_bytes` and `top_kept_bytes`, which the walk of the chunks counted.
 
 use super::read;
-use crate::alloc::{ArenaFigures, ChunkCount};
+use crate::alloc::{ArenaFigures, Chunks};
 use crate::base::{Addr, Bytes, Gap};
 use crate::map::area::of_kind;
 use crate::map::audit::{self, malloc::TagRow, malloc::difference};
@@ -78,19 +78,6 @@ pub struct ArenaAccount {
     pub sums: MallocSums,
     pub chunks: Option<Chunks>,
     pub retries: Option<u64>,
-}
-
-/// Whole chunks, headers included, as malloc_info(3) counts them.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct Chunks {
-    pub in_use: ChunkCount,
-    pub tcache: ChunkCount,
-    pub fast: ChunkCount,
-    pub unsorted: ChunkCount,
-    pub small: ChunkCount,
-    pub large: ChunkCount,
-    pub unlisted: ChunkCount,
-    pub top: ChunkCount,
 }
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -227,21 +214,8 @@ fn arena(sum: &ArenaSum, snapshot: &Snapshot) -> ArenaAccount {
         reserved_bytes: heaps().map(|heap| heap.bytes()).sum(),
         resident_bytes: heaps().map(|heap| snapshot.os.resident_bytes(heap)).sum(),
         sums: MallocSums::of(&sum.divided, figures),
-        chunks: figures.map(chunks),
+        chunks: figures.map(|figures| figures.chunks),
         retries: figures.map(|figures| figures.retries),
-    }
-}
-
-fn chunks(figures: &ArenaFigures) -> Chunks {
-    Chunks {
-        in_use: figures.in_use,
-        tcache: figures.tcache,
-        fast: figures.fast,
-        unsorted: figures.unsorted,
-        small: figures.small,
-        large: figures.large,
-        unlisted: figures.unlisted,
-        top: figures.top,
     }
 }
 

@@ -2,8 +2,9 @@
 //! The text may come from anywhere: keys that are missing are unknown or empty, others are passed over without memory for them, and
 //! an entry of a list is made of more letters than it takes bytes, up to a small factor (`limits::INPUT_FACTOR`).
 
-use super::malloc::{Chunks, OtherAccount};
+use super::malloc::OtherAccount;
 use super::{Account, ArenaAccount, MallocAccount, MallocSums, OwnerAccount, SCHEMA, TagAccount};
+use crate::alloc::Chunks;
 use crate::base::{Addr, Bytes};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};

@@ -5,7 +5,7 @@
 //! text, and that has the cause, the heap and the time.
 
 use super::stamps::{self, Stamp};
-use super::{Clock, Format, GcLog, Heap, Kind, Pause, Phase};
+use super::{GcLog, Heap, Kind, Pause, Phase};
 use crate::jvm::Gc;
 
 /// Brackets within brackets; collectors have five. Deeper text is not a log.
@@ -31,7 +31,7 @@ struct Stack {
 }
 
 pub(super) fn parse(text: &str) -> GcLog {
-    let mut log = GcLog::new(Format::Jdk8);
+    let mut log = GcLog::default();
     let mut stack = Stack::default();
     for line in text.split_inclusive('\n') {
         if !stack.open.is_empty() && begins_a_stop(line) {
@@ -141,32 +141,8 @@ impl GcLog {
     fn full_within(&mut self, text: &str, stamp: Stamp) {
         let Some((_, seconds)) = seconds_at_end(text) else { return };
         let (start_seconds, name, ms) = (self.at(stamp), "Full GC".to_string(), seconds * 1000.0);
-        let (heap, cause, collection) = (None, None, None);
-        self.pauses.push(Pause {
-            start_seconds,
-            kind: Kind::Full,
-            name,
-            cause,
-            ms,
-            heap,
-            collection,
-            is_nested: true,
-        });
-    }
-
-    fn at(&mut self, stamp: Stamp) -> Option<f64> {
-        if self.clock == Clock::None {
-            self.clock = match stamp {
-                Stamp { uptime: Some(_), .. } => Clock::Uptime,
-                Stamp { wall: Some(_), .. } => Clock::Wall,
-                _ => Clock::None,
-            };
-        }
-        match self.clock {
-            Clock::Uptime => stamp.uptime,
-            Clock::Wall => stamp.wall,
-            Clock::None => None,
-        }
+        let full = Pause { start_seconds, kind: Kind::Full, name, ms, is_nested: true, ..Pause::default() };
+        self.pauses.push(full);
     }
 
     fn stopped(&mut self, text: &str, bracket: &Open) {
@@ -190,8 +166,7 @@ impl GcLog {
             cause: cause(rest),
             ms: seconds * 1000.0,
             heap,
-            collection: None,
-            is_nested: false,
+            ..Pause::default()
         });
     }
 
@@ -216,9 +191,7 @@ impl GcLog {
             let word = text.split_once(name)?.1.split_whitespace().next()?;
             stamps::decimal(word.trim_end_matches(','))
         };
-        if let (Some(user), Some(system)) = (of("user="), of("sys=")) {
-            *self.pause_cpu_seconds.get_or_insert(0.0) += user + system;
-        }
+        self.add_cpu(of("user="), of("sys="));
     }
 }
 
@@ -243,16 +216,8 @@ fn named(text: &str) -> (&str, Kind) {
 
 /// "GC pause (G1 Evacuation Pause) (young)", "Full GC (System.gc())".
 fn cause(text: &str) -> Option<String> {
-    let after = text.split_once('(')?.1;
-    let mut depth = 1;
-    for (at, letter) in after.char_indices() {
-        depth += i32::from(letter == '(') - i32::from(letter == ')');
-        if depth == 0 {
-            let cause = &after[..at];
-            return (!matches!(cause, "young" | "mixed" | "initial-mark")).then(|| cause.to_string());
-        }
-    }
-    None
+    let cause = stamps::notes(text).into_iter().next();
+    cause.filter(|cause| !matches!(*cause, "young" | "mixed" | "initial-mark")).map(str::to_string)
 }
 
 /// "CMS-concurrent-mark: 0.018/0.045 secs" (the second is wall time), "GC concurrent-mark-end, 0.0210 secs".

@@ -14,6 +14,7 @@ pub use summary::{Quantiles, Summary};
 
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::Gc;
+use stamps::Stamp;
 
 /// The options that make a JVM write all that is read here.
 pub fn options(feature: u32, path: &str) -> Vec<String> {
@@ -30,16 +31,11 @@ pub fn options(feature: u32, path: &str) -> Vec<String> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    Unified,
-    Jdk8,
-}
-
 /// What a stop was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
+    #[default]
     Young,
     /// Young, and some of the old generation (G1).
     Mixed,
@@ -60,7 +56,7 @@ pub struct Heap {
 }
 
 /// One stop of the program.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pause {
     /// On the log's clock, in seconds, when it began; `None`: the log has no stamps.
     pub start_seconds: Option<f64>,
@@ -87,19 +83,19 @@ pub struct Phase {
 }
 
 /// From which clock the times are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
     /// Since the JVM's start.
     Uptime,
     /// Since 1970.
     Wall,
+    #[default]
     None,
 }
 
 /// All that a log says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct GcLog {
-    pub format: Format,
     pub gc: Option<Gc>,
     pub clock: Clock,
     pub pauses: Vec<Pause>,
@@ -114,17 +110,26 @@ pub struct GcLog {
 }
 
 impl GcLog {
-    fn new(format: Format) -> GcLog {
-        GcLog {
-            format,
-            gc: None,
-            clock: Clock::None,
-            pauses: Vec::new(),
-            phases: Vec::new(),
-            heap: Vec::new(),
-            pause_cpu_seconds: None,
-            torn: 0,
-            gaps: Vec::new(),
+    /// The time of a line by the clock of the first line that has one.
+    fn at(&mut self, stamp: Stamp) -> Option<f64> {
+        if self.clock == Clock::None {
+            self.clock = match stamp {
+                Stamp { uptime: Some(_), .. } => Clock::Uptime,
+                Stamp { wall: Some(_), .. } => Clock::Wall,
+                _ => Clock::None,
+            };
+        }
+        match self.clock {
+            Clock::Uptime => stamp.uptime,
+            Clock::Wall => stamp.wall,
+            Clock::None => None,
+        }
+    }
+
+    /// Of one stop, in seconds.
+    fn add_cpu(&mut self, user: Option<f64>, system: Option<f64>) {
+        if let (Some(user), Some(system)) = (user, system) {
+            *self.pause_cpu_seconds.get_or_insert(0.0) += user + system;
         }
     }
 }

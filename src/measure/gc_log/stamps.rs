@@ -33,6 +33,28 @@ pub(super) fn heap(text: &str) -> Option<Heap> {
     Some(Heap { before, after: size(after)?, committed: rest.strip_suffix(')').and_then(size) })
 }
 
+/// " (Normal) (System.gc())" gives "Normal" and "System.gc()".
+pub(super) fn notes(text: &str) -> Vec<&str> {
+    let (mut found, mut depth, mut start) = (Vec::new(), 0_usize, 0);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' => {
+                if depth == 0 {
+                    start = at + 1;
+                }
+                depth += 1;
+            }
+            ')' if depth == 1 => {
+                found.push(&text[start..at]);
+                depth = 0;
+            }
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    found
+}
+
 /// "2024-05-06T07:08:09.123+0200" in seconds since 1970, UTC.
 pub(super) fn date(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();

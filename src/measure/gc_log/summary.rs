@@ -27,8 +27,6 @@ pub struct Summary {
     pub concurrent_ms: Known<f64>,
     /// What the program allocated between the first and the last collection; a gap where the log does not tell.
     pub allocated_bytes: Known<Bytes>,
-    /// The most that the heap held after a stop or cycle of the collector.
-    pub live_bytes_max: Option<Bytes>,
 }
 
 impl GcLog {
@@ -36,11 +34,7 @@ impl GcLog {
     pub fn summary(&self) -> Summary {
         let pauses: Vec<&Pause> = self.pauses.iter().collect();
         let phases: Vec<&Phase> = self.phases.iter().collect();
-        Summary {
-            allocated_bytes: self.allocated(),
-            live_bytes_max: self.heap.iter().map(|heap| heap.after).max(),
-            ..summary(&pauses, &phases)
-        }
+        self.of(&pauses, &phases, &self.heap)
     }
 
     /// Stops and phases that began within these seconds on the log's clock.
@@ -55,15 +49,26 @@ impl GcLog {
         let pauses: Vec<&Pause> = self.pauses.iter().filter(|pause| inside(pause.start_seconds)).collect();
         let phases: Vec<&Phase> = self.phases.iter().filter(|phase| inside(phase.start_seconds)).collect();
         let heaps: Vec<Heap> = pauses.iter().filter_map(|pause| pause.heap).collect();
-        Ok(Summary {
-            allocated_bytes: self.allocates_in_view().map(|()| allocated(&heaps)),
-            live_bytes_max: heaps.iter().map(|heap| heap.after).max(),
-            ..summary(&pauses, &phases)
-        })
+        Ok(self.of(&pauses, &phases, &heaps))
     }
 
-    fn allocated(&self) -> Known<Bytes> {
-        self.allocates_in_view().map(|()| allocated(&self.heap))
+    fn of(&self, pauses: &[&Pause], phases: &[&Phase], heaps: &[Heap]) -> Summary {
+        let mut by_kind = BTreeMap::new();
+        for pause in pauses {
+            *by_kind.entry(pause.kind).or_insert(0) += 1;
+        }
+        let stops = pauses.iter().filter(|pause| !pause.is_nested);
+        let mut stops: Vec<f64> = stops.map(|pause| pause.ms).collect();
+        stops.sort_by(f64::total_cmp);
+        Summary {
+            pauses: stops.len(),
+            by_kind,
+            // The sum of nothing is -0.0.
+            pause_ms: stops.iter().sum::<f64>() + 0.0,
+            quantiles: quantiles(&stops),
+            concurrent_ms: concurrent_ms(pauses, phases),
+            allocated_bytes: self.allocates_in_view().map(|()| allocated(heaps)),
+        }
     }
 
     /// Where all is stopped while memory is freed, the heap grows by what the program allocates and by nothing else.
@@ -82,25 +87,6 @@ impl GcLog {
 fn allocated(heaps: &[Heap]) -> Bytes {
     let grown = heaps.windows(2).map(|pair| pair[1].before.saturating_sub(pair[0].after));
     grown.fold(0, Bytes::saturating_add)
-}
-
-fn summary(pauses: &[&Pause], phases: &[&Phase]) -> Summary {
-    let mut by_kind = BTreeMap::new();
-    for pause in pauses {
-        *by_kind.entry(pause.kind).or_insert(0) += 1;
-    }
-    let mut stops: Vec<f64> = pauses.iter().filter(|pause| !pause.is_nested).map(|pause| pause.ms).collect();
-    stops.sort_by(f64::total_cmp);
-    Summary {
-        pauses: stops.len(),
-        by_kind,
-        // The sum of nothing is -0.0.
-        pause_ms: stops.iter().sum::<f64>() + 0.0,
-        quantiles: quantiles(&stops),
-        concurrent_ms: concurrent_ms(pauses, phases),
-        allocated_bytes: Err(Gap::new("allocated bytes", Why::NotRead)),
-        live_bytes_max: None,
-    }
 }
 
 fn quantiles(sorted: &[f64]) -> Option<Quantiles> {

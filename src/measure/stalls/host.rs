@@ -73,30 +73,23 @@ impl HostLook {
 
     /// What happened since.
     pub fn since(&self, first: &HostLook) -> HostFigures {
-        let both = |first: &Known<Pressure>, now: &Known<Pressure>| Ok(now.clone()?.since(&first.clone()?));
+        let pressed =
+            |first, now| both(first, now).map(|(first, now): (&Pressure, &Pressure)| now.since(first));
         HostFigures {
             seconds: self.at.saturating_duration_since(first.at).as_secs_f64(),
             vmstat: self.grown(first),
-            sizes: self.grown_sizes(first),
+            sizes: both(&first.sizes, &self.sizes).map(|(first, now)| thp_stats::grown(first, now)),
             daemons: self.cpu(first),
-            pressure: both(&first.pressure, &self.pressure),
-            group: first.group.as_ref().zip(self.group.as_ref()).map(|(first, now)| both(first, now)),
+            pressure: pressed(&first.pressure, &self.pressure),
+            group: first.group.as_ref().zip(self.group.as_ref()).map(|(first, now)| pressed(first, now)),
             free: Free::now(),
         }
     }
 
     fn grown(&self, first: &HostLook) -> Known<BTreeMap<&'static str, u64>> {
-        let (first, now) =
-            (first.vmstat.as_ref().map_err(Gap::clone)?, self.vmstat.as_ref().map_err(Gap::clone)?);
+        let (first, now) = both(&first.vmstat, &self.vmstat)?;
         let of = |name: &&'static str| Some((*name, now.get(*name)?.saturating_sub(*first.get(*name)?)));
         Ok(COUNTERS.iter().filter_map(of).collect())
-    }
-
-    fn grown_sizes(&self, first: &HostLook) -> Known<Vec<SizeStats>> {
-        Ok(thp_stats::grown(
-            first.sizes.as_ref().map_err(Gap::clone)?,
-            self.sizes.as_ref().map_err(Gap::clone)?,
-        ))
     }
 
     fn cpu(&self, first: &HostLook) -> Known<BTreeMap<Daemon, f64>> {
@@ -112,6 +105,10 @@ impl HostLook {
         }
         Ok(sums)
     }
+}
+
+fn both<'a, T>(first: &'a Known<T>, now: &'a Known<T>) -> Known<(&'a T, &'a T)> {
+    Ok((first.as_ref().map_err(Gap::clone)?, now.as_ref().map_err(Gap::clone)?))
 }
 
 /// What happened on the host in one interval.

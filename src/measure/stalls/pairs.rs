@@ -32,6 +32,7 @@ struct Hole {
     is_applied: bool,
 }
 
+#[derive(Default)]
 pub struct Pairs {
     daemons: BTreeMap<i32, Daemon>,
     /// The order of a huge page, and whether its faults can be timed.
@@ -49,18 +50,8 @@ pub struct Pairs {
 
 impl Pairs {
     pub fn new(from_ns: u64, daemons: BTreeMap<i32, Daemon>, huge_order: u32, fault_times: bool) -> Pairs {
-        Pairs {
-            daemons,
-            huge_order,
-            fault_times,
-            threads: HashMap::new(),
-            held: Vec::new(),
-            holes: Vec::new(),
-            last_of_cpu: BTreeMap::new(),
-            until_ns: from_ns,
-            seen: BTreeMap::new(),
-            interval: Interval { from_ns, ..Interval::default() },
-        }
+        let interval = Interval { from_ns, ..Interval::default() };
+        Pairs { daemons, huge_order, fault_times, until_ns: from_ns, interval, ..Pairs::default() }
     }
 
     pub fn feed(&mut self, batch: Batch) {

@@ -39,8 +39,9 @@ impl Stall {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Doing {
+    #[default]
     Compaction,
     Reclaim,
     GroupReclaim,
@@ -52,7 +53,7 @@ pub(super) enum Doing {
 }
 
 /// One range that is under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span {
     pub doing: Doing,
     pub order: Option<u32>,
@@ -69,16 +70,7 @@ pub(super) struct Span {
 
 impl Span {
     pub fn new(doing: Doing, order: Option<u32>, cpu: u32) -> Span {
-        Span {
-            doing,
-            order,
-            cpu,
-            whole_ns: 0,
-            uncounted_ns: 0,
-            throttled_ns: 0,
-            is_uncertain: false,
-            is_refused: false,
-        }
+        Span { doing, order, cpu, ..Span::default() }
     }
 
     pub fn mark_uncertain(&mut self, cpu: u32) {

@@ -44,7 +44,7 @@ fn a_heap_that_the_program_destroyed_is_a_gap() {
                         .arenas
                         .iter()
                         .flat_map(|arena| &arena.figures)
-                        .map(|one| one.unlisted.bytes)
+                        .map(|one| one.chunks.unlisted.bytes)
                         .sum();
                     let torn = unresolved(&view);
                     println!("{name}: {took} ms: {torn} bytes unresolved, {unlisted} unlisted, {first:?}");

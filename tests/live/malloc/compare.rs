@@ -21,8 +21,6 @@ pub fn differences(ours: &AllocView, theirs: &Info) -> Vec<String> {
     let system: u64 = ours.arenas.iter().map(|arena| arena.system_bytes).sum();
     same("system bytes", system, theirs.system_bytes);
     same("mmapped chunks", ours.mmapped.len() as u64, theirs.mmapped.chunks);
-    same("mp_.n_mmaps", *ours.mmapped_count.as_ref().unwrap_or(&u64::MAX), theirs.mmapped.chunks);
-    same("mp_.mmapped_mem", *ours.mmapped_bytes.as_ref().unwrap_or(&u64::MAX), theirs.mmapped.bytes);
     let mapped: u64 = ours.mmapped.iter().map(|range| range.bytes()).sum();
     // glibc 2.43 adds 16 bytes too many for each mremap, so its own sum is not a multiple of a page.
     if theirs.mmapped.bytes.is_multiple_of(4096) {
@@ -48,13 +46,13 @@ fn of_arena(arena: &Arena, info: &ArenaInfo) -> Vec<String> {
     // Chunks in bins always have PREV_INUSE set, the lowest bit.
     let flagged = |count: ChunkCount| Count { chunks: count.chunks, bytes: count.bytes + count.chunks };
     let (small, large, unsorted) =
-        (flagged(figures.small), flagged(figures.large), flagged(figures.unsorted));
+        (flagged(figures.chunks.small), flagged(figures.chunks.large), flagged(figures.chunks.unsorted));
     let binned = [small, large, unsorted];
     let mut both = |what: &str, ours: Count, theirs: Count| {
         same(&format!("{what} chunks"), ours.chunks, theirs.chunks);
         same(&format!("{what} bytes"), ours.bytes, theirs.bytes);
     };
-    let fast = Count { chunks: figures.fast.chunks, bytes: figures.fast.bytes };
+    let fast = Count { chunks: figures.chunks.fast.chunks, bytes: figures.chunks.fast.bytes };
     both("fast", fast, info.fast);
     both("unsorted", unsorted, info.unsorted);
     both("large", large, info.large);
@@ -62,11 +60,11 @@ fn of_arena(arena: &Arena, info: &ArenaInfo) -> Vec<String> {
     both("small", below, info.below_1024);
     let rest = Count {
         chunks: binned.iter().map(|count| count.chunks).sum::<u64>() + 1,
-        bytes: binned.iter().map(|count| count.bytes).sum::<u64>() + figures.top.bytes,
+        bytes: binned.iter().map(|count| count.bytes).sum::<u64>() + figures.chunks.top.bytes,
     };
     both("rest", rest, info.rest);
-    both("top", Count { chunks: figures.top.chunks, bytes: 0 }, Count { chunks: 1, bytes: 0 });
-    both("unlisted", flagged(figures.unlisted), Count::default());
+    both("top", Count { chunks: figures.chunks.top.chunks, bytes: 0 }, Count { chunks: 1, bytes: 0 });
+    both("unlisted", flagged(figures.chunks.unlisted), Count::default());
     same("unresolved bytes", figures.unresolved_bytes, 0);
     found
 }
@@ -129,13 +127,13 @@ fn unlike_its_intervals(view: &AllocView, arena: &Arena) -> Vec<String> {
     };
     let mut found = Vec::new();
     let chunks = [
-        ("tcache", figures.tcache, State::Tcache),
-        ("fast", figures.fast, State::Fast),
-        ("unsorted", figures.unsorted, State::Unsorted),
-        ("small", figures.small, State::Small),
-        ("large", figures.large, State::Large),
-        ("unlisted", figures.unlisted, State::Unlisted),
-        ("top", figures.top, State::Top),
+        ("tcache", figures.chunks.tcache, State::Tcache),
+        ("fast", figures.chunks.fast, State::Fast),
+        ("unsorted", figures.chunks.unsorted, State::Unsorted),
+        ("small", figures.chunks.small, State::Small),
+        ("large", figures.chunks.large, State::Large),
+        ("unlisted", figures.chunks.unlisted, State::Unlisted),
+        ("top", figures.chunks.top, State::Top),
     ];
     for (name, count, state) in chunks {
         let shares = sum(&|one| one == state);
@@ -144,8 +142,11 @@ fn unlike_its_intervals(view: &AllocView, arena: &Arena) -> Vec<String> {
         }
     }
     let in_use = sum(&|one| matches!(one, State::InUse(_)));
-    if in_use > figures.in_use.bytes {
-        found.push(format!("arena {}: in use {:?}, in intervals {in_use}", arena.number, figures.in_use));
+    if in_use > figures.chunks.in_use.bytes {
+        found.push(format!(
+            "arena {}: in use {:?}, in intervals {in_use}",
+            arena.number, figures.chunks.in_use
+        ));
     }
     found
 }

@@ -62,8 +62,8 @@ fn run(libc: &Glibc, case: &str, threads: usize, tunables: &str) -> Vec<String> 
 fn beyond_the_live(view: &AllocView, live: Count, threads: usize) -> Option<String> {
     let figures = view.arenas.iter().flat_map(|arena| &arena.figures);
     let in_use = figures.fold(Count::default(), |sum, one| Count {
-        chunks: sum.chunks + one.in_use.chunks,
-        bytes: sum.bytes + one.in_use.bytes,
+        chunks: sum.chunks + one.chunks.in_use.chunks,
+        bytes: sum.bytes + one.chunks.in_use.bytes,
     });
     let is_right = in_use.chunks >= live.chunks
         && in_use.bytes >= live.bytes

@@ -2,7 +2,9 @@
 
 use super::laid::{CODE_AT, CODE_HEAPS, HEAP, MAIN_ARENA, THREAD_ARENA, THREADS};
 use super::{G, M, PID};
-use crate::alloc::{AllocView, Arena, ArenaFigures, ArenaHeap, BlockCount, ChunkCount, Interval, State};
+use crate::alloc::{
+    AllocView, Arena, ArenaFigures, ArenaHeap, BlockCount, ChunkCount, Chunks, Interval, State,
+};
 use crate::base::{Addr, Bytes, Range};
 use crate::jvm::{
     BlockOwner, ClassView, CodeHeapView, Extent, Gc, HeapView, How, JvmThread, JvmView, Kind, ThreadKind,
@@ -151,8 +153,6 @@ pub fn alloc() -> AllocView {
         other: None,
         arenas: vec![main, second],
         mmapped: Vec::new(),
-        mmapped_count: Ok(0),
-        mmapped_bytes: Ok(0),
         intervals,
         in_use: vec![
             BlockCount { blocks: 100_000, bytes: 30 * M },
@@ -180,9 +180,12 @@ fn arena(number: usize, reserved: Range, in_arena: Range, [in_use, small, top]: 
     let chunks = |chunks, bytes| ChunkCount { chunks, bytes };
     let trimmable_bytes = if number == 0 { small / 2 + top } else { small };
     let figures = ArenaFigures {
-        in_use: chunks(150_000, in_use),
-        small: chunks(3_000, small),
-        top: chunks(1, top),
+        chunks: Chunks {
+            in_use: chunks(150_000, in_use),
+            small: chunks(3_000, small),
+            top: chunks(1, top),
+            ..Chunks::default()
+        },
         overhead_bytes: in_arena.bytes() - in_use - small - top,
         free_resident_bytes: small + top,
         free_whole_page_bytes: trimmable_bytes + if number == 0 { 0 } else { top },

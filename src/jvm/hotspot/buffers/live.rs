@@ -2,7 +2,7 @@
 //! Shenandoah keep them. Memory is alive if one of the objects that lead to it is.
 
 use super::collect::Memory;
-use crate::base::{Addr, Gap, Known, Range, Why};
+use crate::base::{Addr, Gap, Known, Range, Why, place_of};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::histogram::regions::{self, Heap};
 use crate::jvm::hotspot::histogram::walk::Region;
@@ -32,10 +32,7 @@ impl Live {
             let hint = "the collector is marking, or its marks are not complete";
             return Err(Gap::new(WHAT, Why::Torn).hint(hint));
         }
-        let is_resident = |range: &Range| {
-            let resident = vm.target.resident(*range).into_iter();
-            resident.map(|piece| piece.intersect(*range).bytes()).sum::<u64>() == range.bytes()
-        };
+        let is_resident = |range: &Range| vm.target.view.resident_bytes(*range) == range.bytes();
         Ok(Live { regions, is_all_resident: used.iter().all(is_resident) })
     }
 
@@ -77,8 +74,7 @@ impl Live {
 }
 
 fn region_at(regions: &[Region], at: Addr) -> Option<&Region> {
-    let place = regions.partition_point(|region| region.range.end <= at);
-    regions.get(place).filter(|region| region.range.has(at))
+    place_of(regions, at, |region| region.range).map(|place| &regions[place])
 }
 
 /// Why this collector's marks say nothing afterwards.

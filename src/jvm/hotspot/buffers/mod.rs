@@ -87,7 +87,7 @@ impl Reader<'_> {
         let live = Live::read(vm, self.gc, &used);
         let oops = Oops::read(vm, self.gc)?;
         let classes = Classes::read(vm, &windows)?;
-        let fields = FieldsOf::all(vm, &windows, &classes)?;
+        let fields = FieldsOf::new(vm, &windows, &classes, |_| true)?;
         let moves = Moves::read(vm, oops, &used)?;
         let single = Single::new(vm, &windows, &classes, &fields, (oops, &moves), &used);
         let wanted = Wanted::read(vm, &windows, &classes, &single)?;

@@ -85,8 +85,7 @@ impl Rows<'_> {
                 None => sum.is_live_unknown = true,
             }
             let range = Range::sized(Addr(memory.base), memory.capacity);
-            let resident = self.single.vm.target.view.resident_ranges(range);
-            sum.resident += resident.iter().map(|piece| piece.intersect(range).bytes()).sum::<Bytes>();
+            sum.resident += self.single.vm.target.view.resident_bytes(range);
             if let (BufferKind::NettyPool | BufferKind::NettyAdaptive, Some(holder)) = (key.kind, holder)
                 && sum.pools.insert(holder.object)
             {

@@ -7,7 +7,7 @@
 use super::super::objects::Objects;
 use super::super::{Found, Hotspot};
 use super::g1_marks;
-use super::spaces::{self, Heap, collected_heap};
+use super::spaces::{self, Heap, Run, collected_heap};
 use crate::base::limits::HEAP_REGIONS_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::hotspot::histogram::marks::Marks;
@@ -35,9 +35,11 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
         let Some(object) = object else { continue };
         let range = Range::sized(table.start.plus(index as u64 * table.region_bytes), table.region_bytes);
         match layout.region(object, tag_at, range) {
-            Some(region) => {
+            Some(Region { part, used_bytes }) => {
                 humongous.extend(layout.starts_humongous(object, tag_at).then_some(range.start));
-                add(&mut runs, vm, range, region);
+                if part != "free" || is_committed(vm, range) {
+                    Run { range, part, used_bytes }.add_to(&mut runs);
+                }
             }
             None => strange += 1,
         }
@@ -301,26 +303,9 @@ fn tag_by_number(objects: &[Option<Vec<u64>>]) -> Option<u64> {
     numbers.flat_map(|at| [at + 4, at + 8]).find(is_tag)
 }
 
-/// Regions in a row of one kind.
-struct Run {
-    range: Range,
-    part: &'static str,
-    used_bytes: Bytes,
-}
-
-fn add(runs: &mut Vec<Run>, vm: &Hotspot, range: Range, region: Region) {
-    // A region that was given back keeps its object; its memory has no rights any more.
-    let is_committed = || vm.target.mapping(range.start).is_some_and(|mapping| mapping.rights.any());
-    if region.part == "free" && !is_committed() {
-        return;
-    }
-    match runs.last_mut() {
-        Some(last) if last.range.end == range.start && last.part == region.part => {
-            last.range.end = range.end;
-            last.used_bytes = last.used_bytes.saturating_add(region.used_bytes);
-        }
-        _ => runs.push(Run { range, part: region.part, used_bytes: region.used_bytes }),
-    }
+/// A region that was given back keeps its object; its memory has no rights any more.
+fn is_committed(vm: &Hotspot, range: Range) -> bool {
+    vm.target.mapping(range.start).is_some_and(|mapping| mapping.rights.any())
 }
 
 #[cfg(test)]

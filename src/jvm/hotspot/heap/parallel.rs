@@ -19,19 +19,22 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
             heap.generation(found, committed, part);
         }
     }
-    for (field, part) in YOUNG_SPACES {
-        heap.space(vm, found, vm.addr(young, "PSYoungGen", field), "MutableSpace", part);
+    for (space, part) in spaces_of(vm, young, old) {
+        heap.space(vm, found, space, "MutableSpace", part);
     }
-    heap.space(vm, found, vm.addr(old, "PSOldGen", "_object_space"), "MutableSpace", "old generation");
     Ok(heap.view(vm))
+}
+
+/// Where each space lies, and its part.
+fn spaces_of(vm: &Hotspot, young: Addr, old: Addr) -> impl Iterator<Item = (Known<Addr>, &'static str)> {
+    let young = YOUNG_SPACES.map(|(field, part)| (vm.addr(young, "PSYoungGen", field), part));
+    young.into_iter().chain([(vm.addr(old, "PSOldGen", "_object_space"), "old generation")])
 }
 
 /// The spaces as far as they are in use.
 pub fn regions(vm: &Hotspot, found: &mut Found) -> Known<Vec<Region>> {
     let (young, old) = (generation(vm, "_young_gen")?, generation(vm, "_old_gen")?);
-    let young = YOUNG_SPACES.map(|(field, space)| (vm.addr(young, "PSYoungGen", field), space));
-    let old = (vm.addr(old, "PSOldGen", "_object_space"), "old generation");
-    let spaces = young.into_iter().chain([old]);
+    let spaces = spaces_of(vm, young, old);
     Ok(spaces.filter_map(|(at, space)| found.note(spaces::region(vm, at, "MutableSpace", space))).collect())
 }
 

@@ -109,7 +109,7 @@ impl<'a> Search<'a> {
         let mapping = self.target.mapping(at)?;
         // With MALLOC_ARENA_MAX=1, which WildFly sets, the VM's objects are all in the main arena.
         let may_hold = is_memory(mapping) || mapping.path == "[heap]";
-        if !may_hold || !mapping.rights.write || self.unowned.is_owned(Range::sized(at, 8)) {
+        if !may_hold || !mapping.rights.write || self.unowned.owned.overlaps(Range::sized(at, 8)) {
             return None;
         }
         let run = self.target.view.resident_run(at)?;
@@ -137,7 +137,7 @@ impl<'a> Search<'a> {
     }
 
     fn keep(&mut self, range: Range, shape: Shape, step: &Step, index: usize) {
-        self.unowned.take(range);
+        self.unowned.owned.add(range);
         let path = format!("{}+{:#x}", step.path, index * 8);
         self.found.push(Reached { range, shape, depth: step.depth, path });
     }

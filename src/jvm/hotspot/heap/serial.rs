@@ -12,18 +12,13 @@ use crate::jvm::types::{HeapView, How, Kind};
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     let mut heap = Heap::open(vm, found)?;
     if vm.flags.is_on("UseEpsilonGC") {
-        epsilon(vm, &mut heap, found)?;
+        // A ContiguousSpace in use; `_end` is the end of what is committed.
+        let space = vm.addr(collected_heap(vm)?, "EpsilonHeap", "_space");
+        heap.space(vm, found, space, "ContiguousSpace", "space");
     } else {
         generations(vm, &mut heap, found)?;
     }
     Ok(heap.view(vm))
-}
-
-fn epsilon(vm: &Hotspot, heap: &mut Heap, found: &mut Found) -> Known<()> {
-    let object = collected_heap(vm)?;
-    // A ContiguousSpace in use; `_end` is the end of what is committed.
-    heap.space(vm, found, vm.addr(object, "EpsilonHeap", "_space"), "ContiguousSpace", "space");
-    Ok(())
 }
 
 fn generations(vm: &Hotspot, heap: &mut Heap, found: &mut Found) -> Known<()> {
@@ -39,13 +34,8 @@ fn generations(vm: &Hotspot, heap: &mut Heap, found: &mut Found) -> Known<()> {
     if vm.flags.is_on("UseConcMarkSweepGC") {
         cms_space(vm, heap, old, found);
     } else {
-        heap.space(
-            vm,
-            found,
-            vm.addr(old, "TenuredGeneration", "_the_space"),
-            "ContiguousSpace",
-            "old generation",
-        );
+        let space = vm.addr(old, "TenuredGeneration", "_the_space");
+        heap.space(vm, found, space, "ContiguousSpace", "old generation");
     }
     Ok(())
 }

@@ -4,7 +4,8 @@
 //! (src/hotspot/share/gc/shenandoah/shenandoahHeapRegion.hpp), which is believed when every region agrees.
 
 use super::super::{Found, Hotspot};
-use super::{shenandoah_marks, shenandoah_tables, spaces};
+use super::spaces::{self, Run};
+use super::{shenandoah_marks, shenandoah_tables};
 use crate::base::limits::{HEAP_REGIONS_MAX, REGION_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::hotspot::histogram::walk::{self, Lie};
@@ -38,7 +39,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     let storage = match RegionTable::read(vm, &heap) {
         Ok(table) => {
             for run in runs(&heap, &table.regions) {
-                found.claim(run.range, Kind::JavaHeap, run.part, run.in_use, table.how.clone());
+                found.claim(run.range, Kind::JavaHeap, run.part, run.used_bytes, table.how.clone());
             }
             Some(table.storage)
         }
@@ -74,7 +75,7 @@ pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
     let marking = shenandoah_marks::read(vm, &heap).filter(|_| collector(vm) == Some(Gc::Shenandoah));
     let mut regions: Vec<walk::Region> = Vec::new();
     for (number, region) in (0_u64..).zip(&table.regions) {
-        let start = heap.reserved.start.plus(number.saturating_mul(heap.region_bytes));
+        let start = heap.start_of(number);
         let range = Range::sized(start, region.in_use);
         match regions.last_mut() {
             _ if region.state < REGULAR || region.state == TRASH => {}
@@ -82,13 +83,12 @@ pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
             _ => {
                 let is_single = matches!(region.state, HUMONGOUS_START | PINNED_HUMONGOUS);
                 let lie = if is_single { Lie::Single } else { Lie::Packed };
-                let space = STATES.get(region.state as usize).copied().unwrap_or("region");
                 let marks = marking.as_ref().and_then(|marking| marking.of_region(start));
                 let stamp =
                     marking.as_ref().zip(marks).map(|(marking, marks)| marking.stamp(vm, &marks, start));
                 regions.push(walk::Region {
                     range,
-                    space,
+                    space: region.part(),
                     lie,
                     marks,
                     stamp: stamp.unwrap_or(0),
@@ -107,7 +107,7 @@ pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
 
 impl Shenandoah {
     fn read(vm: &Hotspot) -> Known<Shenandoah> {
-        let heap = vm.static_addr("Universe", "_collectedHeap")?;
+        let heap = spaces::collected_heap(vm)?;
         let region = vm.structs.offset("CollectedHeap", "_reserved")?;
         let reserved = spaces::mem_region(vm, heap.plus(region))?;
         let region_bytes = vm.structs.read_static(vm.memory(), "ShenandoahHeapRegion", "RegionSizeBytes")?;
@@ -125,6 +125,11 @@ impl Shenandoah {
         Ok(Shenandoah { heap, class, reserved, region_bytes, regions })
     }
 
+    /// Where a region begins.
+    fn start_of(&self, number: u64) -> Addr {
+        self.reserved.start.plus(number.saturating_mul(self.region_bytes))
+    }
+
     /// The global generation counts in JDK 24 and 25, the set of free regions since.
     fn used_bytes(&self, vm: &Hotspot) -> Known<Bytes> {
         let of_part =
@@ -140,6 +145,12 @@ impl Shenandoah {
 struct Region {
     state: u32,
     in_use: Bytes,
+}
+
+impl Region {
+    fn part(self) -> &'static str {
+        STATES.get(self.state as usize).copied().unwrap_or("region")
+    }
 }
 
 /// The regions' objects, which lie one behind the other.
@@ -213,7 +224,7 @@ impl Layout {
             let bytes = object.get(offset as usize..)?.first_chunk::<8>()?;
             Some(u64::from_le_bytes(*bytes))
         };
-        let bottom = heap.reserved.start.plus(number.saturating_mul(heap.region_bytes)).0;
+        let bottom = heap.start_of(number).0;
         let top = word(self.top)?;
         let state = word(self.state)? as u32;
         let fits = word(self.bottom)? == bottom
@@ -238,27 +249,13 @@ const STATES: [&str; 10] = [
     "trash region",
 ];
 
-struct Run {
-    range: Range,
-    part: &'static str,
-    in_use: Bytes,
-}
-
 /// Neighbouring regions of the same state, joined. The continuation of a pinned humongous object has the state of any
 /// humongous one.
 fn runs(heap: &Shenandoah, regions: &[Region]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs = Vec::new();
     for (number, region) in (0_u64..).zip(regions) {
-        let start = heap.reserved.start.plus(number.saturating_mul(heap.region_bytes));
-        let range = Range::sized(start, heap.region_bytes);
-        let part = STATES.get(region.state as usize).copied().unwrap_or("region");
-        match runs.last_mut() {
-            Some(last) if last.part == part => {
-                last.range.end = range.end;
-                last.in_use = last.in_use.saturating_add(region.in_use);
-            }
-            _ => runs.push(Run { range, part, in_use: region.in_use }),
-        }
+        let range = Range::sized(heap.start_of(number), heap.region_bytes);
+        Run { range, part: region.part(), used_bytes: region.in_use }.add_to(&mut runs);
     }
     runs
 }
@@ -295,6 +292,6 @@ mod tests {
         let region = |state, in_use| Region { state, in_use };
         let found = runs(&HEAP, &[region(3, 0x4_0000), region(4, 0x10)]);
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].range, found[0].in_use), (HEAP.reserved, 0x4_0010));
+        assert_eq!((found[0].range, found[0].used_bytes), (HEAP.reserved, 0x4_0010));
     }
 }

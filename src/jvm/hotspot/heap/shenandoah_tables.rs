@@ -29,7 +29,7 @@ pub fn read(vm: &Hotspot, heap: &Shenandoah, regions: Option<Range>, found: &mut
     if let Some(map) = collection_set_map(vm, heap, &words) {
         found.claim(map, Kind::Gc, "collection set map", None, how());
     }
-    for range in card_tables(vm, heap) {
+    for range in card_tables(vm, heap).unwrap_or_default() {
         found.claim(range, Kind::Gc, "card table", None, How::PointedFrom("BarrierSet".to_string()));
     }
 }
@@ -43,17 +43,9 @@ fn region_storage(vm: &Hotspot, regions: Range) -> Range {
     if vm.flags.is_on("UseLargePages") && fits { large } else { regions.widened(base_page()) }
 }
 
-/// Whether `range` is anonymous private memory, reserved or committed.
+/// Whether `range` is anonymous private memory, reserved or committed. Parts may be committed one by one.
 fn is_table(target: &Target, range: Range) -> bool {
-    let mut at = range.start;
-    // Parts may be committed one by one, so the range may have several mappings.
-    while at < range.end {
-        match target.mapping(at) {
-            Some(mapping) if mapping.is_anonymous() && !mapping.rights.shared => at = mapping.range.end,
-            _ => return false,
-        }
-    }
-    true
+    target.is_all(range, |mapping| mapping.is_anonymous() && !mapping.rights.shared)
 }
 
 /// `_bitmap_region` and `_aux_bitmap_region`: two MemRegions in a row, of the same size, a bit or two for each word of
@@ -94,11 +86,7 @@ fn collection_set_map(vm: &Hotspot, heap: &Shenandoah, words: &[u64]) -> Option<
 
 /// The generational mode's card tables, the one written by the program and the one read by the collector
 /// (shenandoahCardTable.cpp): the barrier set points to a `CardTable` that covers the heap.
-fn card_tables(vm: &Hotspot, heap: &Shenandoah) -> Vec<Range> {
-    card_table_object(vm, heap).unwrap_or_default()
-}
-
-fn card_table_object(vm: &Hotspot, heap: &Shenandoah) -> Option<Vec<Range>> {
+fn card_tables(vm: &Hotspot, heap: &Shenandoah) -> Option<Vec<Range>> {
     let offset = |name| vm.structs.offset("CardTable", name).ok();
     let covered = offset("_whole_heap")? as usize / 8;
     let (map, base) = (offset("_byte_map")? as usize / 8, offset("_byte_map_base")? as usize / 8);

@@ -2,7 +2,7 @@
 //! use.
 
 use super::super::{Found, Hotspot};
-use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why, overlapping};
 use crate::jvm::hotspot::histogram::walk::Region;
 use crate::jvm::types::{HeapView, How, Kind};
 
@@ -10,6 +10,28 @@ use crate::jvm::types::{HeapView, How, Kind};
 /// the heap, at most a region of G1, is protected so that a null decodes to an address that faults (virtualspace.cpp,
 /// `ReservedHeapSpace::establish_noaccess_prefix`).
 const PREFIX_BYTES_MAX: Bytes = 32 << 20;
+
+/// Memory of one kind in a row: regions or pages, or what lies between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub range: Range,
+    pub part: &'static str,
+    pub used_bytes: Bytes,
+}
+
+impl Run {
+    /// Adds this one to the others; one that goes on where the last one ends becomes part of that.
+    pub fn add_to(self, runs: &mut Vec<Run>) {
+        match runs.last_mut() {
+            _ if self.range.is_empty() => {}
+            Some(last) if last.range.end == self.range.start && last.part == self.part => {
+                last.range.end = self.range.end;
+                last.used_bytes = last.used_bytes.saturating_add(self.used_bytes);
+            }
+            _ => runs.push(self),
+        }
+    }
+}
 
 /// A contiguous space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,9 +139,7 @@ pub fn region(vm: &Hotspot, at: Known<Addr>, class: &str, space: &'static str) -
 /// The kernel's word on what is committed: HotSpot reserves without rights and commits with them
 /// (os_linux.cpp, `anon_mmap` and `commit_memory_impl`).
 pub fn committed_bytes(vm: &Hotspot, range: Range) -> Bytes {
-    let mappings = &vm.target.view.mappings;
-    let first = mappings.partition_point(|mapping| mapping.range.end <= range.start);
-    let inside = mappings[first..].iter().take_while(|mapping| mapping.range.start < range.end);
+    let inside = overlapping(&vm.target.view.mappings, range, |mapping| mapping.range);
     inside.filter(|mapping| mapping.rights.any()).map(|mapping| mapping.range.intersect(range).bytes()).sum()
 }
 

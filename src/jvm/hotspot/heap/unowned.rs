@@ -2,6 +2,7 @@
 //! another part of the VM, and not malloc's. The rooms of malloc are above this one, so its memory is recognised by its shape.
 
 use crate::base::{Addr, PAGE, Range};
+use crate::jvm::hotspot::metaspace_nodes::Taken;
 use crate::jvm::types::Extent;
 use crate::os::Target;
 use crate::os::maps::Mapping;
@@ -11,49 +12,21 @@ const ARENA_BYTES: u64 = 64 << 20;
 
 pub struct Unowned<'a> {
     target: &'a Target<'a>,
-    /// What is owned already, sorted and disjoint.
-    owned: Vec<Range>,
+    pub owned: Taken,
 }
 
 impl<'a> Unowned<'a> {
     pub fn new(target: &'a Target<'a>, extents: &[Extent]) -> Unowned<'a> {
-        let mut ranges: Vec<Range> = extents.iter().map(|extent| extent.range).collect();
-        ranges.sort();
-        let mut owned: Vec<Range> = Vec::new();
-        for range in ranges {
-            match owned.last_mut() {
-                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-                _ => owned.push(range),
-            }
-        }
-        Unowned { target, owned }
-    }
-
-    /// `range`, which was free, has an owner now.
-    pub fn take(&mut self, range: Range) {
-        let after = self.owned.partition_point(|owned| owned.start < range.start);
-        self.owned.insert(after, range);
-    }
-
-    pub fn is_owned(&self, range: Range) -> bool {
-        let after = self.owned.partition_point(|owned| owned.end <= range.start);
-        self.owned.get(after).is_some_and(|owned| owned.overlaps(range))
+        Unowned { target, owned: Taken::by(extents) }
     }
 
     /// Whether all of `range` is anonymous memory without an owner.
     pub fn is_free(&self, range: Range) -> bool {
-        if self.is_owned(range) {
-            return false;
-        }
-        let mut at = range.start;
         // What is committed and what is reserved only are different mappings.
-        while at < range.end {
-            match self.target.mapping(at) {
-                Some(mapping) if is_memory(mapping) => at = mapping.range.end,
-                _ => return false,
-            }
-        }
-        !self.is_arena(range) && !self.is_malloc_chunk(range)
+        !self.owned.overlaps(range)
+            && self.target.is_all(range, is_memory)
+            && !self.is_arena(range)
+            && !self.is_malloc_chunk(range)
     }
 
     /// Whether the range lies in a heap of one of malloc's thread arenas, by the `heap_info` at its start: the arena, which

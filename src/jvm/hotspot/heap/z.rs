@@ -7,7 +7,7 @@
 
 use super::super::{Found, Hotspot};
 use super::{z_pages, z_tables};
-use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why, joined};
 use crate::jvm::types::{Gc, HeapView, How, Kind};
 use crate::os::maps::Mapping;
 use z_pages::Page;
@@ -305,17 +305,6 @@ pub fn mapped_offsets(views: &[View], mappings: &[(usize, &Mapping)]) -> std::op
     start.unwrap_or(0)..end.unwrap_or(0)
 }
 
-fn joined(ranges: impl Iterator<Item = Range>) -> Vec<Range> {
-    let mut joined: Vec<Range> = Vec::new();
-    for range in ranges {
-        match joined.last_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => joined.push(range),
-        }
-    }
-    joined
-}
-
 /// Claims one mapping of the heap, cut into runs of like pages where the pages are known.
 fn claim(found: &mut Found, views: &[View], number: usize, mapping: &Mapping, pages: Option<&[Page]>) {
     if is_reserved(mapping) {
@@ -329,8 +318,8 @@ fn claim(found: &mut Found, views: &[View], number: usize, mapping: &Mapping, pa
     };
     let start = mapping.range.start.0 - view.base.0;
     for run in z_pages::runs(pages, start, start.saturating_add(mapping.range.bytes())) {
-        let range = Range::new(view.base.plus(run.start), view.base.plus(run.end));
-        let in_use = if number == 0 { run.in_use } else { Some(0) };
+        let range = Range::sized(view.base.plus(run.range.start.0), run.range.bytes());
+        let in_use = if number == 0 { run.used_bytes } else { 0 };
         found.claim(range, Kind::JavaHeap, run.part, in_use, How::VmStructs);
     }
 }
@@ -346,12 +335,6 @@ mod tests {
         assert_eq!(names(0b1111 << 42), expected);
         assert_eq!(names(0b0111 << 42), expected);
         assert_eq!(names(0), vec![]);
-    }
-
-    #[test]
-    fn neighbouring_mappings_are_one_reservation() {
-        let ranges = [Range::of(1, 5), Range::of(5, 9), Range::of(20, 30)];
-        assert_eq!(joined(ranges.into_iter()), vec![Range::of(1, 9), Range::of(20, 30)]);
     }
 
     fn maps(text: &str) -> Vec<Mapping> {

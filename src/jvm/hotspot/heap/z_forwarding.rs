@@ -22,13 +22,7 @@ pub type Moved = Vec<(u64, u64)>;
 
 /// The moved objects of each generation.
 pub fn moved(vm: &Hotspot) -> Known<Vec<Moved>> {
-    let z = Z::read(vm)?;
-    let words = object_words(vm, z.collected, &z.named("CollectedHeap"))?;
-    let layout = Layout::read(vm, &z).ok_or_else(|| {
-        Gap::new("where objects of ZGC were before they moved", Why::NotInThisRuntime)
-            .hint("it is known from JDK 15 on")
-    })?;
-    let tables = z_tables::forwarding(vm, &z, &words);
+    let Forwarding { z, tables, layout, .. } = Forwarding::read(vm)?;
     Ok(tables.into_iter().map(|table| of_table(vm, &z, &layout, table)).collect())
 }
 
@@ -55,14 +49,15 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Reads the tables of generational ZGC, whose references are addresses.
     pub fn read(vm: &Hotspot) -> Known<Forwarding> {
         let z = Z::read(vm)?;
         let base = z.views(vm)?.first().map_or(Addr::NULL, |view| view.base);
         let words = object_words(vm, z.collected, &z.named("CollectedHeap"))?;
         let tables = z_tables::forwarding(vm, &z, &words);
-        let gap = || Gap::new("where objects of ZGC were before they moved", Why::NotInThisRuntime);
-        let layout = Layout::read(vm, &z).ok_or_else(gap)?;
+        let layout = Layout::read(vm, &z).ok_or_else(|| {
+            Gap::new("where objects of ZGC were before they moved", Why::NotInThisRuntime)
+                .hint("it is known from JDK 15 on")
+        })?;
         Ok(Forwarding { z, base, tables, layout })
     }
 
@@ -115,9 +110,7 @@ impl Layout {
         let entries = vm.memory().words(at.plus(self.bytes), length as usize).unwrap_or_default();
         found.extend(entries.into_iter().filter_map(|entry| moved_by(entry, start, shift, z.offset_max)));
     }
-}
 
-impl Layout {
     /// Where the object at `offset` went: entries begin at the place that the hash names.
     fn entry(&self, vm: &Hotspot, z: &Z, at: Addr, offset: u64) -> Option<u64> {
         let (start, shift, length) = self.head(vm, z, at)?;

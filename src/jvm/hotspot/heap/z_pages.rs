@@ -3,6 +3,7 @@
 //! is free in it (JDK 11), so what is mapped beyond is memory that waits in ZGC's cache.
 
 use super::super::Hotspot;
+use super::spaces::Run;
 use super::z::Z;
 use crate::base::limits::{HEAP_REGIONS_MAX, Z_PAGE_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
@@ -84,15 +85,6 @@ pub enum Generation {
     Old,
 }
 
-/// Pages in a row that are alike, or a range without pages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
-    pub start: u64,
-    pub end: u64,
-    pub part: &'static str,
-    pub in_use: Option<Bytes>,
-}
-
 impl Page {
     pub fn part(&self) -> &'static str {
         match (self.size, self.generation) {
@@ -109,16 +101,11 @@ impl Page {
     }
 }
 
-/// Cuts the offsets from `start` to `end`, which are mapped, into runs. `pages` are sorted.
+/// Cuts the offsets from `start` to `end`, which are mapped, into runs by offsets. `pages` are sorted.
 pub fn runs(pages: &[Page], start: u64, end: u64) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    let mut add = |start: u64, end: u64, part: &'static str, in_use: Bytes| match runs.last_mut() {
-        _ if start >= end => {}
-        Some(last) if last.part == part && last.end == start => {
-            last.end = end;
-            last.in_use = last.in_use.map(|bytes| bytes.saturating_add(in_use));
-        }
-        _ => runs.push(Run { start, end, part, in_use: Some(in_use) }),
+    let mut add = |start: u64, end: u64, part: &'static str, used_bytes: Bytes| {
+        Run { range: Range::of(start, end), part, used_bytes }.add_to(&mut runs);
     };
     let mut at = start;
     let first = pages.partition_point(|page| page.end <= start);
@@ -339,7 +326,7 @@ mod tests {
     #[test]
     fn like_pages_are_joined_and_the_rest_is_free() {
         let pages = [page(2, 4, 1, Size::Small), page(4, 6, 2, Size::Small), page(6, 12, 6, Size::Large)];
-        let run = |start, end, part, in_use| Run { start, end, part, in_use: Some(in_use) };
+        let run = |start, end, part, used_bytes| Run { range: Range::of(start, end), part, used_bytes };
         assert_eq!(
             runs(&pages, 0, 14),
             vec![
@@ -354,8 +341,8 @@ mod tests {
     #[test]
     fn a_page_in_two_mappings_is_filled_from_its_start() {
         let pages = [page(0, 8, 5, Size::Large)];
-        assert_eq!(runs(&pages, 0, 4)[0].in_use, Some(4));
-        assert_eq!(runs(&pages, 4, 8)[0].in_use, Some(1));
+        assert_eq!(runs(&pages, 0, 4)[0].used_bytes, 4);
+        assert_eq!(runs(&pages, 4, 8)[0].used_bytes, 1);
         assert_eq!(runs(&pages, 8, 8), vec![]);
     }
 

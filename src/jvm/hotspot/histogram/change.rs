@@ -3,7 +3,7 @@
 use super::pass::Contents;
 use super::regions::Heap;
 use super::walk::{Lie, Region};
-use crate::base::{Covered, Range};
+use crate::base::{Covered, Range, place_of};
 use std::collections::HashMap;
 
 /// Which regions are not what they were.
@@ -25,8 +25,8 @@ fn is_changed(region: &Region, before: &Heap, now: &Heap) -> bool {
 /// The number of the region now; a piece of one is found by its start.
 fn same(region: &Region, now: &Heap) -> Option<usize> {
     let at = region.range.start;
-    let place = now.regions.partition_point(|it| it.range.end <= at);
-    let other = now.regions.get(place).filter(|other| other.range.has(at))?;
+    let place = place_of(&now.regions, at, |it| it.range)?;
+    let other = &now.regions[place];
     let is_start = region.is_piece || other.range.start == at;
     let is_same = other.space == region.space && other.stamp == region.stamp && other.lie == region.lie;
     (is_start && is_same).then_some(place)
@@ -67,10 +67,7 @@ pub fn grown(before: &Heap, now: &Heap, is_changed: &[bool]) -> Vec<Region> {
 }
 
 fn added(old: &Region, now: &Region) -> Vec<Region> {
-    let mut unused = Covered::default();
-    now.holes.iter().for_each(|hole| {
-        unused.add(*hole);
-    });
+    let unused = Covered::of(now.holes.iter().copied());
     let behind = Range::new(old.range.end, now.range.end);
     let ranges = old.holes.iter().chain([&behind]).filter(|range| !range.is_empty());
     let piece = |range: Range| Region { range, is_piece: true, holes: Vec::new(), ..now.clone() };

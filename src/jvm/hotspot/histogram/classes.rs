@@ -255,7 +255,7 @@ mod tests {
             let classes: Vec<Class> = classes.iter().map(class).collect();
             ClassTable {
                 mirror_size_at: Some(16),
-                ..ClassTable::of(ClassWord::Narrow(0, 0), Names::made_up(), &classes)
+                ..ClassTable::of(ClassWord::Narrow(0, 0), Names::default(), &classes)
             }
         }
     }

@@ -55,7 +55,7 @@ pub fn read(vm: &Hotspot, view: &JvmView, want: HeapWant) -> Known<Histogram> {
     let mut looks = 0;
     let (found, is_changed, after) = loop {
         looks += 1;
-        let found = walked(vm, &table, &heap, &mut known);
+        let found = walked(vm, &table, &heap, &mut known)?;
         if heap.is_marking && looks < LOOKS_MAX {
             std::thread::sleep(MARKING_PAUSE);
         }
@@ -71,7 +71,7 @@ pub fn read(vm: &Hotspot, view: &JvmView, want: HeapWant) -> Known<Histogram> {
     let mut sums = Sums::of(&table, &heap, &found, &is_changed);
     if let Some(mut after) = after {
         after.regions = grown(&heap, &after, &is_changed);
-        sums.add_grown(&added(vm, &table, &after, &others));
+        sums.add_grown(&added(vm, &table, &after, &others)?);
     }
     sums.fill_unused(&table, &heap, &found);
     let mut histogram = sums.histogram(vm, &table, &heap, looks);
@@ -85,16 +85,16 @@ pub fn read(vm: &Hotspot, view: &JvmView, want: HeapWant) -> Known<Histogram> {
 }
 
 /// What is in the regions of `heap`, and whether each was still when it was walked.
-fn added(vm: &Hotspot, table: &ClassTable, heap: &Heap, others: &[Addr]) -> Vec<(Contents, bool)> {
+fn added(vm: &Hotspot, table: &ClassTable, heap: &Heap, others: &[Addr]) -> Known<Vec<(Contents, bool)>> {
     if heap.regions.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let found = walked(vm, table, heap, &mut HashMap::new());
+    let found = walked(vm, table, heap, &mut HashMap::new())?;
     let is_changed = match look(vm, others) {
         Ok(now) => changed(heap, &now),
         Err(_) => vec![true; heap.regions.len()],
     };
-    found.into_iter().zip(is_changed).map(|(contents, is_changed)| (contents, !is_changed)).collect()
+    Ok(found.into_iter().zip(is_changed).map(|(contents, is_changed)| (contents, !is_changed)).collect())
 }
 
 /// The regions as they are now: past the store of pages, which keeps what was read before.
@@ -108,7 +108,7 @@ fn walked(
     table: &ClassTable,
     heap: &Heap,
     known: &mut HashMap<usize, Contents>,
-) -> Vec<Contents> {
+) -> Known<Vec<Contents>> {
     let numbers: Vec<usize> = (0..heap.regions.len()).filter(|number| !known.contains_key(number)).collect();
     let regions: Vec<Region> = numbers.iter().map(|number| heap.regions[*number].clone()).collect();
     let read = match vm.memory().bulk() {
@@ -119,9 +119,9 @@ fn walked(
             let view = vm.target.view;
             let source = || {
                 let files = files.lock().ok().and_then(|mut files| files.pop().flatten());
-                Box::new(Resident::new(bulk, view, files, &heap.shifts)) as Box<dyn Source + '_>
+                Box::new(Resident { bulk, view, files, shifts: &heap.shifts }) as Box<dyn Source + '_>
             };
-            pass::contents(table, &regions, THREADS, &source)
+            pass::contents(table, &regions, THREADS, &source)?
         }
         None => Vec::new(),
     };
@@ -130,5 +130,5 @@ fn walked(
     for (number, contents) in numbers.into_iter().zip(read) {
         found[number] = contents;
     }
-    found
+    Ok(found)
 }

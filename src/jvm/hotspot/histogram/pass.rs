@@ -6,12 +6,10 @@ use super::classes::ClassTable;
 use super::duplicates::Texts;
 use super::on_pages::OnSize;
 use super::walk::{Count, Lie, Region, Source, Walked, Walker};
-use crate::base::{Addr, Range};
+use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::jvm::HeapBytes;
 use crate::os::budget;
 use std::collections::HashMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PART_BYTES: u64 = 16 << 20;
 /// Numbers of parts are 4 bytes; a heap of 16 TiB has a million.
@@ -65,9 +63,9 @@ pub fn contents<'a>(
     regions: &[Region],
     threads: usize,
     source: &(dyn Fn() -> Box<dyn Source + 'a> + Sync),
-) -> Vec<Contents> {
+) -> Known<Vec<Contents>> {
     let tasks: Vec<Task> = regions.iter().enumerate().flat_map(parts).take(PARTS_MAX).collect();
-    let walked = walked(table, regions, &tasks, threads, source);
+    let walked = walked(table, regions, &tasks, threads, source)?;
     let mut walker = Walker::new(table, source());
     let mut found = vec![Contents::default(); regions.len()];
     let mut parts = tasks.iter().zip(walked).peekable();
@@ -78,7 +76,7 @@ pub fn contents<'a>(
         }
         found[number] = std::mem::take(&mut found[number]).settled(region.range);
     }
-    found
+    Ok(found)
 }
 
 fn parts((number, region): (usize, &Region)) -> Vec<Task> {
@@ -120,26 +118,16 @@ fn walked<'a>(
     tasks: &[Task],
     threads: usize,
     source: &(dyn Fn() -> Box<dyn Source + 'a> + Sync),
-) -> Vec<Walked> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(tasks.len())));
-    let work = || {
+) -> Known<Vec<Walked>> {
+    let worker = || {
         let mut walker = Walker::new(table, source());
-        let mut mine = Vec::new();
-        while let Some((number, part)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let region = &regions[*number];
+        move |index: usize| {
+            let (number, part) = tasks[index];
+            let region = &regions[number];
             // A region begins with an object.
             let from = (part.start == region.range.start).then_some(part.start.0);
-            mine.push(((number, part.start), walker.walk(region, *part, from)));
+            Ok(walker.walk(region, part, from))
         }
-        done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(budget::inherit(work));
-        }
-        work();
-    });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(key, _)| *key);
-    done.into_iter().map(|(_, walked)| walked).collect()
+    budget::divided(tasks.len(), threads > 1, Gap::new("objects of the heap", Why::Torn), worker)
 }

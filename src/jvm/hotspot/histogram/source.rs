@@ -9,24 +9,15 @@ use crate::os::memory::{Bulk, Memory};
 use crate::os::target::OsView;
 
 pub struct Resident<'a> {
-    bulk: &'a dyn Bulk,
-    view: &'a OsView,
+    pub bulk: &'a dyn Bulk,
+    pub view: &'a OsView,
     /// For absent pages of mapped files, which are read from the files: the archived objects of CDS.
-    files: Option<Box<dyn Memory + Send + 'a>>,
+    pub files: Option<Box<dyn Memory + Send + 'a>>,
     /// How far the other mappings of the heap lie behind the first.
-    shifts: &'a [u64],
+    pub shifts: &'a [u64],
 }
 
-impl<'a> Resident<'a> {
-    pub fn new(
-        bulk: &'a dyn Bulk,
-        view: &'a OsView,
-        files: Option<Box<dyn Memory + Send + 'a>>,
-        shifts: &'a [u64],
-    ) -> Resident<'a> {
-        Resident { bulk, view, files, shifts }
-    }
-
+impl Resident<'_> {
     fn resident(&self, range: Range) -> Vec<Range> {
         self.bulk.resident(range).unwrap_or_else(|| self.view.resident_ranges(range))
     }

@@ -67,7 +67,7 @@ fn region(of: &Words) -> Region {
 fn walked(words: &Words, region: &Region) -> ([(u64, u64); 3], HeapBytes) {
     let table = table();
     let source = || Box::new(words) as Box<dyn Source + '_>;
-    let found = pass::contents(&table, std::slice::from_ref(region), 1, &source);
+    let found = pass::contents(&table, std::slice::from_ref(region), 1, &source).expect("no panic");
     let bytes = found[0].bytes;
     let all = bytes.object_bytes + bytes.dead_bytes + bytes.idle_bytes() + bytes.not_known_bytes();
     assert_eq!(all, region.range.bytes(), "each byte is in one sum: {bytes:?}");

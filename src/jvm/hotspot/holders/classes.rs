@@ -1,7 +1,7 @@
 //! All classes by what an object's header holds, so that a word of the heap may be asked whether it begins an object, and of which
 //! class. Fields are read when the first object of a class is met that may hold something.
 
-use super::fields::{Field, LONG, Layout};
+use super::fields::{Field, Layout};
 use crate::base::{Addr, Gap, Known, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph;
@@ -144,17 +144,7 @@ pub struct FieldsOf<'a> {
 }
 
 impl<'a> FieldsOf<'a> {
-    /// The fields of type `long`.
-    pub fn longs(vm: &'a Hotspot<'a>, windows: &'a Windows<'a>, classes: &'a Classes) -> Known<FieldsOf<'a>> {
-        FieldsOf::new(vm, windows, classes, |signature| signature == LONG)
-    }
-
-    /// The fields of all types.
-    pub fn all(vm: &'a Hotspot<'a>, windows: &'a Windows<'a>, classes: &'a Classes) -> Known<FieldsOf<'a>> {
-        FieldsOf::new(vm, windows, classes, |_| true)
-    }
-
-    fn new(
+    pub fn new(
         vm: &'a Hotspot<'a>,
         windows: &'a Windows<'a>,
         classes: &'a Classes,
@@ -183,12 +173,7 @@ impl<'a> FieldsOf<'a> {
         })
     }
 
-    /// The field of an instance of `class` that lies at `offset`.
-    pub fn instance(&self, class: Addr, offset: u32) -> Option<String> {
-        Some(self.of_instance(class, offset)?.0)
-    }
-
-    /// "class.field", and its signature.
+    /// "class.field" of the field at `offset` of an instance, and its signature.
     pub fn of_instance(&self, class: Addr, offset: u32) -> Option<(String, String)> {
         self.found(class, |field| !field.is_static && field.offset == offset)
     }
@@ -205,12 +190,7 @@ impl<'a> FieldsOf<'a> {
         self.classes.by_address.contains_key(&class.0).then_some(class)
     }
 
-    /// The static field at `offset` of a mirror.
-    pub fn of_mirror(&self, mirror: Addr, offset: u32) -> Option<String> {
-        Some(self.of_static(mirror, offset)?.0)
-    }
-
-    /// "class.field", and its signature.
+    /// The same of the static field at `offset` of a mirror.
     pub fn of_static(&self, mirror: Addr, offset: u32) -> Option<(String, String)> {
         self.found(self.mirrored(mirror)?, |field| field.is_static && field.offset == offset)
     }

@@ -4,13 +4,13 @@
 
 use crate::base::Addr;
 use crate::jvm::hotspot::Hotspot;
+use crate::jvm::hotspot::symbols::Names;
 use crate::jvm::hotspot::window::Windows;
 use crate::os::Memory;
 
 const FIELDS_MAX: usize = 4096;
 const SUPERS_MAX: usize = 64;
 const STREAM_BYTES_MAX: usize = 1 << 20;
-const NAME_BYTES_MAX: usize = 512;
 /// `FieldInfo::field_slots`, and where in them the offset and its tag lie.
 const SLOTS: usize = 6;
 const TAG_BITS: u32 = 2;
@@ -51,8 +51,7 @@ pub struct Layout {
     fields: Fields,
     super_class: u64,
     array_data: u64,
-    symbol_length: u64,
-    symbol_body: u64,
+    names: Names,
 }
 
 #[derive(Clone, Copy)]
@@ -96,8 +95,7 @@ impl Layout {
             fields,
             super_class: structs.offset("Klass", "_super")?,
             array_data: structs.offset("Array<u1>", "_data").unwrap_or(4),
-            symbol_length: structs.offset("Symbol", "_length")?,
-            symbol_body: structs.offset_of_any(&[("Symbol", "_body[0]"), ("Symbol", "_body")])?,
+            names: Names::read(vm)?,
         })
     }
 
@@ -181,10 +179,7 @@ impl Layout {
     /// The text of entry `index` of a constant pool. Entries of resolved and of unresolved texts are alike: a `Symbol`.
     fn symbol(&self, memory: &dyn Memory, pool: Addr, index: u16) -> Option<Vec<u8>> {
         let symbol = memory.addr(pool.plus(self.pool_bytes + u64::from(index) * 8)).ok()?;
-        let length = usize::from(memory.u16(symbol.plus(self.symbol_length)).ok()?);
-        let mut text = vec![0; Some(length).filter(|length| *length <= NAME_BYTES_MAX)?];
-        memory.read_text(symbol.plus(self.symbol_body), &mut text).ok()?;
-        Some(text)
+        self.names.bytes(memory, symbol)
     }
 }
 

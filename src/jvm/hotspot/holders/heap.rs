@@ -4,7 +4,7 @@
 
 use super::classes::{Classes, Form};
 use super::mappings::Held;
-use crate::base::{Addr, Known, Range, joined};
+use crate::base::{Addr, Known, Range, holding, joined};
 use crate::jvm::hotspot::owners::fetch::{Read, Resident};
 use crate::jvm::hotspot::{Hotspot, heap};
 use crate::jvm::types::Gc;
@@ -105,10 +105,7 @@ fn by_threads(bulk: &dyn Bulk, vm: &Hotspot, gc: Gc, held: &Held, classes: &Clas
 
 /// Whether all of `ranges` is in `others`, both joined. What was in use is free only after a collection.
 fn is_within(ranges: &[Range], others: &[Range]) -> bool {
-    ranges.iter().all(|range| {
-        let behind = others.partition_point(|other| other.start <= range.start);
-        behind > 0 && others[behind - 1].covers(*range)
-    })
+    ranges.iter().all(|range| holding(others, range.start).is_some_and(|other| other.covers(*range)))
 }
 
 /// Two threads, each of which takes the next piece.

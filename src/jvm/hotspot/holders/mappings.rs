@@ -2,13 +2,13 @@
 //! the way a block from malloc is. What is known by its owner (heap, stacks, data of libraries, malloc's own memory) is not such a
 //! mapping. Large blocks from memalign start behind the start of their chunk.
 
-use super::Library;
 use crate::base::Covered;
 use crate::base::blocks::{Block, Blocks, UNKNOWN};
 use crate::base::{Addr, Bytes, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::owners::index::Index;
 use crate::jvm::types::JvmView;
+use crate::os::elf::Image;
 
 const PAGE_BYTES: u64 = 4096;
 /// Large blocks that are asked whether they are memalign's.
@@ -18,11 +18,10 @@ const ALIGNED_LOOKED_MAX: usize = 100_000;
 const START_BYTES: u64 = 64;
 
 /// The parts of anonymous writable mappings that have no owner, sorted. The kernel joins a program's mapping with malloc's.
-pub fn without_owner(vm: &Hotspot, view: &JvmView, held: &[Range], libraries: &[Library]) -> Vec<Range> {
-    let mut known = Covered::default();
-    let data = libraries.iter().flat_map(|library| &library.data);
-    let owned = view.extents.iter().map(|extent| extent.range).chain(held.iter().chain(data).copied());
-    owned.for_each(|range| _ = known.add(range));
+pub fn without_owner(vm: &Hotspot, view: &JvmView, held: &[Range], libraries: &[Image]) -> Vec<Range> {
+    let data = libraries.iter().flat_map(Image::data);
+    let owned = view.extents.iter().map(|extent| extent.range).chain(held.iter().copied()).chain(data);
+    let known = Covered::of(owned);
     let mappings = vm.target.view.mappings.iter();
     let others = mappings.filter(|mapping| mapping.rights.write && mapping.is_anonymous());
     others.flat_map(|mapping| known.missing(mapping.range)).collect()
@@ -63,8 +62,7 @@ pub struct Held {
 impl Held {
     pub fn new(vm: &Hotspot, blocks: &dyn Blocks, mappings: &[Range]) -> Held {
         let index = Index::with(&Both { blocks, mappings }, |_| true);
-        let resident =
-            |range: &Range| vm.target.view.resident_ranges(*range).iter().map(|part| part.bytes()).sum();
+        let resident = |range: &Range| vm.target.view.resident_bytes(*range);
         let placed =
             mappings.iter().filter_map(|range| Some((index.at_start(range.start.0)?, resident(range))));
         let words = |at: Addr| {

@@ -23,7 +23,9 @@ use crate::base::blocks::{Block, Blocks, Label};
 use crate::base::{Addr, Gap, Range, Why};
 use crate::jvm::types::{How, JvmView, Kind};
 use crate::jvm::{HOLDER_UNKNOWN, HeldBy, Holders, UNREACHED, VM_HOLDER};
+use crate::os::elf::Image;
 use classes::{Classes, FieldsOf, Form};
+use fields::LONG;
 use heap::{Hit, Hits};
 use mappings::Held;
 use rows::{Row, Rows};
@@ -33,21 +35,13 @@ use types::Types;
 
 const OTHER_MEMORY: &str = "other memory";
 
-/// A library, and its writable memory.
-pub struct Library {
-    pub path: String,
-    pub data: Vec<Range>,
-    /// All of it.
-    pub image: Vec<Range>,
-}
-
 /// Finds the holder of every block. `held`: all memory of malloc.
 pub fn read(
     vm: &Hotspot,
     view: &JvmView,
     blocks: &dyn Blocks,
     held: &[Range],
-    libraries: &[Library],
+    libraries: &[Image],
 ) -> Holders {
     let others = mappings::without_owner(vm, view, held, libraries);
     let held = mappings::Held::new(vm, blocks, &others);
@@ -138,7 +132,7 @@ fn fields(vm: &Hotspot, view: &JvmView, held: &Held, gaps: &mut Vec<Gap>) -> Fie
     let read = || {
         let classes = Classes::read(vm, &windows)?;
         let hits = heap::read(vm, view.gc.clone()?, held, &classes)?;
-        let named = FieldsOf::longs(vm, &windows, &classes)?;
+        let named = FieldsOf::new(vm, &windows, &classes, |kind| kind == LONG)?;
         Ok((named_hits(&hits, &named), hits.is_cut, hits.has_moved))
     };
     match read() {
@@ -200,8 +194,8 @@ fn key(hit: &Hit) -> (Addr, u32, bool) {
 fn name(hit: &Hit, fields: &FieldsOf) -> Option<String> {
     let offset = (hit.at.0 - hit.head.0) as u32;
     match hit.form {
-        Form::Instance(_) => fields.instance(hit.class, offset),
-        Form::Mirror => fields.of_mirror(hit.head, offset),
+        Form::Instance(_) => Some(fields.of_instance(hit.class, offset)?.0),
+        Form::Mirror => Some(fields.of_static(hit.head, offset)?.0),
         Form::Longs => Some("long[]".to_string()),
         Form::Objects => None,
     }
@@ -227,16 +221,16 @@ impl HeldBy {
 fn libraries_and_vm(
     vm: &Hotspot,
     held: &Held,
-    (libraries, vm_library): (&[Library], &str),
+    (libraries, vm_library): (&[Image], &str),
     spread: &mut Spread,
     rows: &mut Rows,
 ) {
-    let is_common = |library: &Library| native::is_common(&library.path);
-    let data = |is_wanted: &dyn Fn(&Library) -> bool| -> Vec<(usize, usize)> {
+    let is_common = |library: &Image| native::is_common(&library.path);
+    let data = |is_wanted: &dyn Fn(&Image) -> bool| -> Vec<(usize, usize)> {
         let wanted = libraries.iter().enumerate().filter(|(_, library)| is_wanted(library));
         let roots = wanted.flat_map(|(place, library)| {
             let mut found = Vec::new();
-            library.data.iter().for_each(|range| native::roots(vm.target, &held.index, *range, &mut found));
+            library.data().for_each(|range| native::roots(vm.target, &held.index, range, &mut found));
             found.into_iter().map(move |block| (block, place))
         });
         roots.collect()

@@ -1,14 +1,14 @@
 //! What the blocks of malloc hold: which point to which, and the first word of each, where an object of C++ has the address of
 //! its virtual table. And which blocks the data of libraries, the stacks of threads and other memory point to.
 
-use super::Library;
 use super::mappings::Held;
 use crate::base::limits::{BLOCK_POINTERS_MAX, BLOCK_SEARCHED_BYTES_MAX};
-use crate::base::{Addr, Range};
+use crate::base::{Addr, Range, place_of};
 use crate::jvm::hotspot::owners::fetch::{Fetch, HOLE_BYTES_MAX, PIECE_BYTES};
 use crate::jvm::hotspot::owners::index::{Index, firsts};
 use crate::os::Target;
 use crate::os::budget;
+use crate::os::elf::Image;
 
 /// The pointers of each block.
 pub struct Graph {
@@ -51,10 +51,10 @@ struct Images {
 
 impl Images {
     /// Not the ones that every process has: a pointer to the C library or to the VM's says nothing of the owner.
-    fn of(libraries: &[Library]) -> Images {
+    fn of(libraries: &[Image]) -> Images {
         let wanted = libraries.iter().enumerate().filter(|(_, library)| !is_common(&library.path));
         let ranges = wanted.flat_map(|(place, library)| {
-            library.image.iter().map(move |range| (*range, place.min(usize::from(u16::MAX) - 1) as u16))
+            library.ranges().map(move |range| (range, place.min(usize::from(u16::MAX) - 1) as u16))
         });
         let mut ranges: Vec<(Range, u16)> = ranges.collect();
         ranges.sort();
@@ -69,13 +69,12 @@ impl Images {
         if !self.span.has(Addr(word)) {
             return None;
         }
-        let after = self.ranges.partition_point(|(range, _)| range.end.0 <= word);
-        self.ranges.get(after).filter(|(range, _)| range.has(Addr(word))).map(|(_, place)| *place)
+        place_of(&self.ranges, Addr(word), |(range, _)| *range).map(|place| self.ranges[place].1)
     }
 }
 
 /// Reads every block of `index` up to its first mebibyte.
-pub fn read(target: &Target, held: &Held, libraries: &[Library]) -> Graph {
+pub fn read(target: &Target, held: &Held, libraries: &[Image]) -> Graph {
     let index = &held.index;
     let images = Images::of(libraries);
     let bulk = target.memory.bulk();

@@ -13,7 +13,7 @@ use super::class_graph::{self, loader_addrs, words_now};
 use super::window::Windows;
 use super::{Hotspot, code_cache};
 use crate::base::blocks::Blocks;
-use crate::base::{Addr, Bytes, Gap, Known, Range, Why, joined};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why, holding, joined};
 use crate::jvm::Loaders;
 use crate::jvm::types::{JvmView, Kind};
 use crate::os::budget;
@@ -116,8 +116,7 @@ fn form(vm: &Hotspot, layout: &Layout, chunks: &Chunks, loaders: &[Addr]) -> Kno
 
 /// The resident bytes of a chunk that lies in the known nodes of the metaspace.
 fn resident_in(vm: &Hotspot, nodes: &[Range], chunk: Range) -> Bytes {
-    let after = nodes.partition_point(|node| node.end <= chunk.start);
-    let is_known = nodes.get(after).is_some_and(|node| node.covers(chunk));
+    let is_known = holding(nodes, chunk.start).is_some_and(|node| node.covers(chunk));
     if is_known { vm.target.view.resident_bytes(chunk) } else { 0 }
 }
 

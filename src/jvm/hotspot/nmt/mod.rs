@@ -8,8 +8,9 @@ pub mod tags;
 use super::Hotspot;
 use crate::base::blocks::{Head, LABELS_MAX, Label, Look, Mark, UNKNOWN, Witness};
 use crate::base::limits::{IMAGE_DATA_BYTES_MAX, NMT_TAGS_MAX};
-use crate::base::{Addr, Bytes, Gap, Known, PAGE, Range, Why};
+use crate::base::{Bytes, Gap, Known, Range, Why};
 use crate::jvm::types::{JvmView, NmtCount};
+use crate::os::memory::read_or_zeros;
 pub use header::HEADER_BYTES;
 use header::{FOOTER, Layout};
 
@@ -88,29 +89,16 @@ fn layout(vm: &Hotspot, view: &JvmView) -> Known<Layout> {
 
 /// The bytes of a range of libjvm; zeros for pages that cannot be read.
 fn image_bytes(vm: &Hotspot, range: Range) -> Vec<u8> {
-    const PIECE_BYTES: usize = 64 << 10;
+    const PIECE_BYTES: u64 = 64 << 10;
     let mut bytes = vec![0; range.bytes().min(IMAGE_DATA_BYTES_MAX) as usize];
-    // Pages of a replay are known one by one.
-    let start = range.start;
-    let to_page = (PAGE - 1 - (start.0 + PAGE - 1) % PAGE) as usize;
-    let to_page = to_page.min(bytes.len());
-    let (head, rest) = bytes.split_at_mut(to_page);
-    read_or_zero(vm, start, head);
-    for (index, piece) in rest.chunks_mut(PIECE_BYTES).enumerate() {
-        let at = start.plus((to_page + index * PIECE_BYTES) as u64);
-        if vm.memory().read_once(at, piece).is_err() {
-            for (index, page) in piece.chunks_mut(PAGE as usize).enumerate() {
-                read_or_zero(vm, at.plus(index as u64 * PAGE), page);
-            }
-        }
+    let mut done = 0;
+    while done < bytes.len() {
+        let at = range.start.plus(done as u64);
+        let end = ((at.plus(1).up_to(PIECE_BYTES).0 - range.start.0) as usize).min(bytes.len());
+        read_or_zeros(at, &mut bytes[done..end], |at, into| vm.memory().read_once(at, into).is_ok());
+        done = end;
     }
     bytes
-}
-
-fn read_or_zero(vm: &Hotspot, at: Addr, into: &mut [u8]) {
-    if vm.memory().read_once(at, into).is_err() {
-        into.fill(0);
-    }
 }
 
 fn largest(names: &[String], counts: Option<&[NmtCount]>) -> [Bytes; NMT_TAGS_MAX] {

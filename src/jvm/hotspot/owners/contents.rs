@@ -40,6 +40,7 @@ struct MaybeEntry {
 const NO_LINK: u32 = u32::MAX;
 
 /// What the pass found.
+#[derive(Default)]
 pub struct Contents {
     /// By block.
     pub shapes: Vec<Shape>,
@@ -69,13 +70,7 @@ pub fn read(target: &Target, index: &Index, shapes: &Shapes) -> Contents {
             vec![Pass::new(index, shapes, &read, &resident).run(0..index.len())]
         }
     };
-    let mut contents = Contents {
-        shapes: Vec::with_capacity(index.len()),
-        edges: Vec::new(),
-        firsts: Vec::new(),
-        symbol_chunks: Vec::new(),
-        is_cut: false,
-    };
+    let mut contents = Contents { shapes: Vec::with_capacity(index.len()), ..Contents::default() };
     let mut maybe = Vec::new();
     for part in parts {
         contents.shapes.extend(part.shapes);

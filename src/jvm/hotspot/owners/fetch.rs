@@ -2,7 +2,8 @@
 //! heap has
 //! pages that were not there when the others were looked at, so what is resident is asked anew, for many pieces at once.
 
-use crate::base::{Addr, PAGE, Range};
+use crate::base::{Addr, PAGE, Range, overlapping};
+use crate::os::memory::read_or_zeros;
 
 /// Bytes that are read at once, and the widest hole between two blocks that is read with them.
 pub const PIECE_BYTES: u64 = 256 << 10;
@@ -36,32 +37,14 @@ impl<'a> Fetch<'a> {
             self.asked = Range::new(pages.start, pages.end.max(pages.start.plus(ASKED_BYTES)));
             self.known = (self.resident)(self.asked);
         }
-        let first = self.known.partition_point(|piece| piece.end <= range.start);
         let place = |at: Addr| (at.0 - range.start.0) as usize;
         let mut done = range.start;
-        for resident in self.known[first..].iter().take_while(|piece| piece.start < range.end) {
+        for resident in overlapping(&self.known, range, |piece| *piece) {
             let piece = resident.intersect(range);
             bytes[place(done)..place(piece.start)].fill(0);
-            self.read_pages(piece, &mut bytes[place(piece.start)..place(piece.end)]);
+            read_or_zeros(piece.start, &mut bytes[place(piece.start)..place(piece.end)], self.read);
             done = piece.end;
         }
         bytes[place(done)..place(range.end)].fill(0);
-    }
-
-    /// At once, and page by page where one is gone, or not recorded.
-    fn read_pages(&self, piece: Range, into: &mut [u8]) {
-        if (self.read)(piece.start, into) {
-            return;
-        }
-        into.fill(0);
-        let mut at = piece.start;
-        while at < piece.end {
-            let end = at.plus(1).up_to(PAGE).min(piece.end);
-            let page = &mut into[(at.0 - piece.start.0) as usize..(end.0 - piece.start.0) as usize];
-            if !(self.read)(at, page) {
-                page.fill(0);
-            }
-            at = end;
-        }
     }
 }

@@ -23,18 +23,26 @@ mod tables;
 mod unsafe_memory;
 mod zones;
 
-use super::Hotspot;
-use crate::base::blocks::{Block, Label, Labelled, SEEN, UNKNOWN};
+use super::{Hotspot, nmt};
+use crate::base::blocks::{Block, Label, Labelled, SEEN, UNKNOWN, Witness};
 use crate::base::{Gap, Why};
 use crate::jvm::types::JvmView;
 use given::Given;
 use index::Index;
 use leads::Leads;
 use owner::Owner;
-pub use seen::ChunkWitness;
+use seen::ChunkWitness;
 use shapes::Shapes;
 
-/// Gives owners to the blocks that have none.
+/// Identifies a block's owner from its first words: by the header that Native Memory Tracking gives each block of HotSpot.
+pub fn witness(vm: &Hotspot, view: &mut JvmView) -> Box<dyn Witness> {
+    match nmt::witness(vm, view) {
+        Some(witness) => Box::new(witness),
+        None => Box::new(ChunkWitness),
+    }
+}
+
+/// Gives owners to the blocks that the witness did not know.
 pub fn label(vm: &Hotspot, view: &mut JvmView, blocks: &mut dyn Labelled) {
     let leads = vm.leads.take();
     by_structure(vm, view, &leads, blocks);

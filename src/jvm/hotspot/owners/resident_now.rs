@@ -1,7 +1,7 @@
 //! Which pages are in memory at this moment, asked for a megabyte at a time: objects that are read one by one lie close
 //! together, and a question costs as much as reading one of them.
 
-use crate::base::Range;
+use crate::base::{Range, holding};
 use crate::os::memory::Bulk;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,8 +27,7 @@ impl ResidentNow {
 
 /// `resident` is sorted, and its ranges lie apart.
 fn covers(resident: &[Range], pages: Range) -> bool {
-    let behind = resident.partition_point(|range| range.start <= pages.start);
-    resident[..behind].last().is_some_and(|range| range.covers(pages))
+    holding(resident, pages.start).is_some_and(|range| range.covers(pages))
 }
 
 #[cfg(test)]

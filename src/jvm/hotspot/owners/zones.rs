@@ -1,6 +1,6 @@
 //! What words may point to besides blocks of malloc: the heap, class metadata, the code of libraries.
 
-use crate::base::{Addr, Range, joined};
+use crate::base::{Addr, Range, holding, joined};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::types::{JvmView, Kind};
 
@@ -17,14 +17,8 @@ pub struct Zones {
 impl Zones {
     pub fn read(vm: &Hotspot, view: &JvmView) -> Zones {
         let of = |kinds: &[Kind]| {
-            let mut ranges: Vec<Range> = view
-                .extents
-                .iter()
-                .filter(|extent| kinds.contains(&extent.kind))
-                .map(|extent| extent.range)
-                .collect();
-            ranges.sort();
-            joined(ranges)
+            let extents = view.extents.iter().filter(|extent| kinds.contains(&extent.kind));
+            joined(extents.map(|extent| extent.range))
         };
         let library = vm.image.extent();
         let files = vm
@@ -43,6 +37,5 @@ impl Zones {
 
 /// Whether `word` lies in one of the ranges.
 pub fn has(ranges: &[Range], word: u64) -> bool {
-    let at = Addr(word);
-    ranges.get(ranges.partition_point(|range| range.end <= at)).is_some_and(|range| range.has(at))
+    holding(ranges, Addr(word)).is_some()
 }

@@ -2,8 +2,9 @@
 //! lines that -Xlog:pagesize prints while it starts (src/hotspot/share/runtime/os.cpp, `os::trace_page_sizes`). Both tell
 //! what was asked for.
 
+use super::{address, amount};
 use crate::base::limits::REPORT_LINES_MAX;
-use crate::base::{Addr, Bytes, Range};
+use crate::base::{Bytes, Range};
 
 /// "Enabled (Explicit)", "Enabled (Transparent)", "Disabled": the text after "Large Page Support:".
 pub fn support(text: &str) -> Option<String> {
@@ -31,10 +32,9 @@ pub fn logged(text: &str) -> Vec<Logged> {
         let (what, values) = rest.split_once(": ")?;
         let value =
             |name: &str| values.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-        let base = u64::from_str_radix(value("base")?.strip_prefix("0x")?, 16).ok()?;
         Some(Logged {
             what: what.trim().to_string(),
-            range: Range::sized(Addr(base), bytes(value("size")?)?),
+            range: Range::sized(address(value("base")?)?, bytes(value("size")?)?),
             page_bytes: bytes(value("page_size")?)?,
         })
     };
@@ -43,15 +43,7 @@ pub fn logged(text: &str) -> Vec<Logged> {
 
 /// "2M", "132K", "131073B": as the JVM prints exact sizes; System.map says "4K" too.
 pub fn bytes(text: &str) -> Option<Bytes> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "K" | "KB" => 10,
-        "M" | "MB" => 20,
-        "G" | "GB" => 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+    amount(&text.to_ascii_uppercase()).map(|amount| amount.bytes)
 }
 
 #[cfg(test)]
