@@ -33,7 +33,7 @@ pub struct Layout {
     pub ring: Vec<Addr>,
     /// From the start of `malloc_state` to its bins.
     pub bins: u64,
-    system_bytes: u64,
+    pub(super) system_bytes: u64,
     /// `sizeof(heap_info)`: 32, and 48 since 2.35. `None` while there is no thread arena.
     pub heap_header: Option<u64>,
     /// What every heap is aligned to and reserves.
@@ -43,20 +43,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// That of glibc 2.35 to 2.42, for heaps that a test makes up.
-    #[cfg(any(test, fuzzing))]
-    pub fn of_2_36(ring: Vec<Addr>) -> Layout {
-        Layout {
-            main_arena: ring[0],
-            ring,
-            bins: 112,
-            system_bytes: 2184,
-            heap_header: Some(48),
-            heap_bytes: HEAP_BYTES,
-            heap_start: None,
-        }
-    }
-
     /// `None` when the ring of arenas does not close.
     pub fn of_main_arena(target: &Target, bins: Addr) -> Option<Layout> {
         let memory = target.memory;

@@ -1,7 +1,7 @@
 //! Heaps that are made up, for tests and fuzzers: one thread arena as glibc 2.36 lays it out, with chunks as the input
 //! says, and what a walk of it must find.
 
-use super::layout::Layout;
+use super::layout::{self, Layout};
 use super::walk::{self, Walked};
 use crate::alloc::Heap;
 use crate::alloc::types::{AllocView, Arena, ArenaFigures, ArenaHeap, ChunkCount, State};
@@ -118,7 +118,16 @@ impl Synthetic {
     pub fn walked(memory: &dyn Memory, view: &OsView, witness: &dyn Witness) -> Heap {
         let target = Target { view, memory, symbols: &NoSymbols };
         // A main arena without a heap comes first, as always.
-        let layout = Layout::of_2_36(vec![Addr(0x5000), Addr(ARENA)]);
+        // That of glibc 2.35 to 2.42.
+        let layout = Layout {
+            main_arena: Addr(0x5000),
+            ring: vec![Addr(0x5000), Addr(ARENA)],
+            bins: 112,
+            system_bytes: 2184,
+            heap_header: Some(48),
+            heap_bytes: layout::HEAP_BYTES,
+            heap_start: None,
+        };
         let reserved = Range::of(START, START + HEAP_BYTES);
         let arena = |at, number, heaps| Arena {
             at: Addr(at),
