@@ -55,7 +55,6 @@ fn stat(fields: &BTreeMap<String, Bytes>, socket_bytes: Option<Bytes>) -> GroupS
         inactive_file_bytes: all("Inactive(file)"),
         active_file_bytes: all("Active(file)"),
         unevictable_bytes: all("Unevictable"),
-        dirty_bytes: all("Dirty"),
         ..GroupStat::default()
     }
 }

@@ -265,7 +265,6 @@ mod tests {
         inactive_file_bytes: 100,
         active_file_bytes: 450,
         unevictable_bytes: 0,
-        dirty_bytes: 0,
         swapped_bytes: Some(0),
         events: std::collections::BTreeMap::new(),
         moved_bytes: 0,

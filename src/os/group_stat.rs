@@ -49,7 +49,6 @@ pub struct GroupStat {
     pub inactive_file_bytes: Bytes,
     pub active_file_bytes: Bytes,
     pub unevictable_bytes: Bytes,
-    pub dirty_bytes: Bytes,
     /// On the swap device.
     pub swapped_bytes: Option<Bytes>,
     /// memory.events; of version 1 "oom_kill", and "max" as memory.failcnt counts it.
@@ -133,7 +132,6 @@ fn version_2(stat: &BTreeMap<String, u64>, read: Reads) -> GroupStat {
         inactive_file_bytes: all("inactive_file"),
         active_file_bytes: all("active_file"),
         unevictable_bytes: all("unevictable"),
-        dirty_bytes: all("file_dirty"),
         swapped_bytes: read("memory.swap.current").and_then(|text| text.trim().parse().ok()),
         events: numbers(&read("memory.events").unwrap_or_default()),
         ..GroupStat::default()
@@ -161,7 +159,6 @@ fn version_1(stat: &BTreeMap<String, u64>, read: Reads) -> GroupStat {
         inactive_file_bytes: all("inactive_file"),
         active_file_bytes: all("active_file"),
         unevictable_bytes: all("unevictable"),
-        dirty_bytes: all("dirty"),
         swapped_bytes: row("swap"),
         events,
         ..GroupStat::default()

@@ -262,8 +262,6 @@ pub struct Stat {
     pub major_faults: u64,
     pub start_ticks: u64,
     pub virtual_bytes: u64,
-    /// Address of the bottom of the stack; 0 without the right to see it. Forked children share their parent's.
-    pub stack_start: u64,
 }
 
 /// The name in /proc/PID/stat, which may hold anything, and the fields after it, the first of which is number 3.
@@ -290,7 +288,6 @@ impl Stat {
             major_faults: number(12)?,
             start_ticks: number(22)?,
             virtual_bytes: number(23)?,
-            stack_start: number(28)?,
         })
     }
 }
@@ -306,7 +303,7 @@ mod tests {
         let stat = Stat::parse(text).expect("a good line");
         assert_eq!((stat.state, stat.parent, stat.start_ticks), ('S', 7, 8123));
         assert!(!stat.is_kernel_thread() && Stat { flags: 0x0020_8040, ..stat }.is_kernel_thread());
-        assert_eq!((stat.virtual_bytes, stat.stack_start), (3487563776, 140733));
+        assert_eq!(stat.virtual_bytes, 3487563776);
     }
 
     #[test]

@@ -67,7 +67,7 @@ mod tests {
 
     fn level(some_60: f64, full_60: f64, available: u64, swap_free: u64) -> Option<Level> {
         let mut facts = made_up::healthy();
-        facts.host.memory_pressure = Some(Averages { some_60, full_60, some_10: 0.0, full_10: 0.0 });
+        facts.host.memory_pressure = Some(Averages { some_60, full_60 });
         facts.host.meminfo.insert("MemAvailable".to_string(), available);
         facts.host.meminfo.insert("SwapFree".to_string(), swap_free);
         rule_finds("memory-pressure", &facts).pop().map(|finding| finding.level)

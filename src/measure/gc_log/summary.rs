@@ -27,8 +27,6 @@ pub struct Summary {
     pub concurrent_ms: Known<f64>,
     /// What the program allocated between the first and the last collection; a gap where the log does not tell.
     pub allocated_bytes: Known<Bytes>,
-    /// The most that the heap held after a stop or cycle of the collector.
-    pub live_bytes_max: Option<Bytes>,
 }
 
 impl GcLog {
@@ -36,11 +34,7 @@ impl GcLog {
     pub fn summary(&self) -> Summary {
         let pauses: Vec<&Pause> = self.pauses.iter().collect();
         let phases: Vec<&Phase> = self.phases.iter().collect();
-        Summary {
-            allocated_bytes: self.allocated(),
-            live_bytes_max: self.heap.iter().map(|heap| heap.after).max(),
-            ..summary(&pauses, &phases)
-        }
+        Summary { allocated_bytes: self.allocated(), ..summary(&pauses, &phases) }
     }
 
     /// Stops and phases that began within these seconds on the log's clock.
@@ -57,7 +51,6 @@ impl GcLog {
         let heaps: Vec<Heap> = pauses.iter().filter_map(|pause| pause.heap).collect();
         Ok(Summary {
             allocated_bytes: self.allocates_in_view().map(|()| allocated(&heaps)),
-            live_bytes_max: heaps.iter().map(|heap| heap.after).max(),
             ..summary(&pauses, &phases)
         })
     }
@@ -99,7 +92,6 @@ fn summary(pauses: &[&Pause], phases: &[&Phase]) -> Summary {
         quantiles: quantiles(&stops),
         concurrent_ms: concurrent_ms(pauses, phases),
         allocated_bytes: Err(Gap::new("allocated bytes", Why::NotRead)),
-        live_bytes_max: None,
     }
 }
 

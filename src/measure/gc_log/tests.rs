@@ -50,7 +50,6 @@ fn unified_lines_of_g1() {
     assert_eq!(sum.quantiles, Some(Quantiles { p50_ms: 3.0, p99_ms: 40.0, max_ms: 40.0 }));
     // 14 - 4, 8 - 5, 30 - 7, 10 - 6.
     assert_eq!(sum.allocated_bytes, Ok(40 << 20));
-    assert_eq!(sum.live_bytes_max, Some(7 << 20));
     // The cycle has 20 ms; the mark is within it, and so is the remark of 1 ms, in which the program stood.
     assert!((sum.concurrent_ms.expect("stamps") - 19.0).abs() < 1e-6);
 }
