@@ -91,7 +91,8 @@ pub fn pools(directory: &str) -> Vec<Pool> {
     sizes(directory).into_iter().filter_map(pool).collect()
 }
 
-/// Where the hugetlb controller of a process lies, from `/proc/PID/cgroup` and `/proc/mounts`. A hierarchy of version 1 has the controller, if any has.
+/// Where the hugetlb controller of a process lies, from `/proc/PID/cgroup` and `/proc/mounts`. A hierarchy of version 1 has the
+/// controller, if any has.
 pub fn group(cgroup: &str, mounts: &str) -> Option<Place> {
     let mounted = |kind: &str, option: &str| {
         mounts.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! How the JVM starts processes, where it was told to do so in a way that costs or endangers it.
+//! How the JVM starts processes, where its options ask for a way that costs much or is dangerous.
 
 use crate::base::Bytes;
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};

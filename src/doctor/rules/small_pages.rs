@@ -1,5 +1,5 @@
-//! Memory on small pages: of a heap, of which a part is on large ones or nothing was asked for; and what is left on small ones where
-//! the heap got large ones.
+//! Memory on small pages: a heap of which a part is on large ones, or for which nothing was asked; and what is left on small ones
+//! where the heap got large ones.
 
 use crate::base::{Bytes, human};
 use crate::doctor::promise::{self, Kind};
