@@ -10,9 +10,9 @@
 
 use crate::recorded::Recorded;
 use marusa::base::{Addr, PAGE, Range, Why};
+use marusa::os::flat::Flat;
 use marusa::os::memory::{Fault, Memory};
 use marusa::os::pagemap::PageRun;
-use marusa::os::recording::Sparse;
 use marusa::os::target::OsView;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,13 +21,13 @@ const STEPS_MAX: usize = 64;
 
 /// The memory of a recorded JVM, some bytes of which are others, and some pages of which are gone.
 pub struct Damaged<'a> {
-    inner: &'a Sparse,
+    inner: &'a Flat,
     bytes: BTreeMap<u64, u8>,
     gone: BTreeSet<u64>,
 }
 
 impl<'a> Damaged<'a> {
-    pub fn of(inner: &'a Sparse) -> Damaged<'a> {
+    pub fn of(inner: &'a Flat) -> Damaged<'a> {
         Damaged { inner, bytes: BTreeMap::new(), gone: BTreeSet::new() }
     }
 

@@ -14,6 +14,7 @@ pub mod printable;
 pub mod redact;
 pub mod style;
 mod units;
+pub mod varint;
 
 pub use addr::{Addr, Range, USER_END, holding, joined, overlapping, place_of};
 pub use allowance::Allowance;

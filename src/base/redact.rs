@@ -10,25 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Stands for what is not shown.
 pub const ELIDED: &str = "…";
 
-/// Options of the Java launcher that take their value from the next word.
-pub const JAVA_OPTIONS_WITH_VALUE: &[&str] = &[
-    "-cp",
-    "-classpath",
-    "--class-path",
-    "-p",
-    "--module-path",
-    "--upgrade-module-path",
-    "--add-modules",
-    "--limit-modules",
-    "--add-exports",
-    "--add-opens",
-    "--add-reads",
-    "--patch-module",
-    "--enable-native-access",
-    "--source",
-    "-d",
-    "--describe-module",
-];
+/// Options of the Java launcher whose values, in the next word, hold paths.
+const PATH_OPTIONS: &[&str] =
+    &["-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path", "--patch-module"];
 
 /// Options whose values are names of modules and packages, or a release.
 const HARMLESS_OPTIONS: &[&str] = &[
@@ -142,6 +126,11 @@ pub fn words_of(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_string).collect()
 }
 
+/// Whether an option of the Java launcher takes its value from the next word.
+pub fn takes_value(option: &str) -> bool {
+    PATH_OPTIONS.contains(&option) || HARMLESS_OPTIONS.contains(&option)
+}
+
 /// Whether a word names the Java launcher.
 pub fn is_java(word: &str) -> bool {
     matches!(word.rsplit('/').next(), Some("java" | "javaw"))
@@ -189,7 +178,7 @@ fn java(launcher: &str, words: &[String]) -> Vec<String> {
                 shown.push(word.clone());
                 break;
             }
-            option if JAVA_OPTIONS_WITH_VALUE.contains(&option) => with_value(&mut shown, word, rest.next()),
+            option if takes_value(option) => with_value(&mut shown, word, rest.next()),
             option if option.starts_with('-') => shown.push(option_word(option)),
             file if file.starts_with('@') => {
                 shown.push(format!("@{ELIDED}"));
@@ -227,7 +216,7 @@ fn redacted_options(words: &[String]) -> Vec<String> {
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match word.as_str() {
-            option if JAVA_OPTIONS_WITH_VALUE.contains(&option) => with_value(&mut shown, word, rest.next()),
+            option if takes_value(option) => with_value(&mut shown, word, rest.next()),
             option if option.starts_with('-') => shown.push(option_word(option)),
             _ => shown.push(ELIDED.to_string()),
         }

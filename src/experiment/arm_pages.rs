@@ -17,7 +17,7 @@ use crate::os::process::Process;
 use crate::os::thp;
 use crate::pages::feasible::{Preference, size_name};
 use crate::pages::plan::{self, Request as PlanRequest};
-use crate::pages::types::{Change, Feasible, HostId, Mode, Step, Subject, Vm};
+use crate::pages::types::{Change, Feasible, Mode, Step, Subject, Vm};
 use crate::pages::{options as page_options, subject};
 use schemars::JsonSchema;
 use std::fmt;
@@ -223,7 +223,6 @@ fn asked_steps(thp: &thp::Thp) -> Vec<Step> {
 }
 
 fn planned(subject: Subject, mode: Mode, host: &HostMemory) -> Result<Vec<Step>, ArmError> {
-    let identity = identity::here();
     let request = PlanRequest {
         subject,
         mode: Some(mode),
@@ -232,11 +231,7 @@ fn planned(subject: Subject, mode: Mode, host: &HostMemory) -> Result<Vec<Step>,
         instances: 1,
         name: None,
         host,
-        host_id: HostId {
-            machine: identity.machine,
-            kernel: identity.kernel,
-            memory_bytes: identity.memory_bytes,
-        },
+        host_id: identity::here(),
         made_at: rfc3339(SystemTime::now()),
         made_by: made_by(),
         launch: Vec::new(),

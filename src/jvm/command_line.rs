@@ -2,7 +2,7 @@
 //! stand in for the VM's own flags when its memory may not be read. Options of JAVA_TOOL_OPTIONS and of @files are not
 //! seen.
 
-use crate::base::redact::{self, JAVA_OPTIONS_WITH_VALUE as OPTIONS_WITH_VALUE};
+use crate::base::redact::{self, takes_value};
 use crate::base::{Bytes, bytes_of};
 
 /// The collectors by the option that chooses them.
@@ -46,7 +46,7 @@ pub fn parse(arguments: &[String]) -> CommandLine {
                 line.main = rest.next().cloned();
                 break;
             }
-            option if OPTIONS_WITH_VALUE.contains(&option) => {
+            option if takes_value(option) => {
                 rest.next();
             }
             option if option.starts_with("--module=") => {
@@ -71,7 +71,7 @@ pub fn program_at(arguments: &[String]) -> Option<usize> {
         match arguments.get(at)?.as_str() {
             "-jar" | "-m" | "--module" => return Some(at),
             option if option.starts_with("--module=") => return Some(at),
-            option if OPTIONS_WITH_VALUE.contains(&option) => at += 2,
+            option if takes_value(option) => at += 2,
             option if option.starts_with('-') => at += 1,
             _ => return Some(at),
         }

@@ -21,14 +21,16 @@ pub struct FreeBlocks {
 
 /// Lines that are none are left out.
 pub fn parse(text: &str) -> Vec<FreeBlocks> {
-    let line = |line: &str| {
-        let (node, rest) = line.strip_prefix("Node ")?.split_once(", zone")?;
-        let mut words = rest.split_ascii_whitespace();
-        let zone = words.next()?.to_string();
-        let blocks: Vec<u64> = words.take(MEMORY_ORDERS_MAX).map_while(|word| word.parse().ok()).collect();
-        Some(FreeBlocks { node: node.trim().parse().ok()?, zone, blocks })
-    };
-    text.lines().take(MEMORY_ZONES_MAX).filter_map(line).collect()
+    text.lines().take(MEMORY_ZONES_MAX).filter_map(zone).collect()
+}
+
+/// "Node 0, zone   Normal  70 10347": a column for each order here, for each type of block in /proc/pagetypeinfo.
+pub(super) fn zone(line: &str) -> Option<FreeBlocks> {
+    let (node, rest) = line.strip_prefix("Node ")?.split_once(", zone")?;
+    let mut words = rest.split_ascii_whitespace();
+    let zone = words.next()?.to_string();
+    let blocks: Vec<u64> = words.take(MEMORY_ORDERS_MAX).map_while(|word| word.parse().ok()).collect();
+    Some(FreeBlocks { node: node.trim().parse().ok()?, zone, blocks })
 }
 
 /// Whether a zone is too small to count.

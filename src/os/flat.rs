@@ -2,7 +2,8 @@
 //! 12 more, so memory stays in proportion to what was read: a file that names one byte in each of a million pages costs
 //! 13 MB and not the pages.
 
-use super::memory::Fault;
+use super::budget;
+use super::memory::{Fault, Memory};
 use crate::base::{Addr, PAGE, Range, Why};
 
 /// A piece grows no longer than this, so that a file written from it can be read again.
@@ -18,7 +19,19 @@ pub struct Flat {
 }
 
 impl Flat {
-    pub fn is_empty(&self) -> bool {
+    /// Pieces that are sorted, as they are.
+    pub fn of<'a>(pieces: impl IntoIterator<Item = (Addr, &'a [u8])>) -> Flat {
+        let mut flat = Flat::default();
+        for (at, bytes) in pieces {
+            let Ok(end) = u32::try_from(flat.bytes.len() + bytes.len()) else { break };
+            flat.bytes.extend_from_slice(bytes);
+            flat.starts.push(at.0);
+            flat.ends.push(end);
+        }
+        flat
+    }
+
+    fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
@@ -46,11 +59,11 @@ impl Flat {
         Some(())
     }
 
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.starts.len()
     }
 
-    pub fn piece(&self, index: usize) -> (Addr, &[u8]) {
+    fn piece(&self, index: usize) -> (Addr, &[u8]) {
         let from = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         (Addr(self.starts[index]), &self.bytes[from..self.ends[index] as usize])
     }
@@ -69,14 +82,38 @@ impl Flat {
         }
     }
 
-    /// What is known from `at` on: empty where `at` itself is not.
-    pub fn known(&self, at: Addr) -> &[u8] {
+    /// Where in `bytes` lies what is known from `at` on: empty where `at` itself is not.
+    fn place(&self, at: Addr) -> std::ops::Range<usize> {
         let index = self.index(at);
         if index == self.len() || self.starts[index] > at.0 {
-            return &[];
+            return 0..0;
         }
-        let (start, bytes) = self.piece(index);
-        &bytes[(at.0 - start.0) as usize..]
+        let end = self.ends[index] as usize;
+        end - (self.end_address(index) - at.0) as usize..end
+    }
+
+    fn known(&self, at: Addr) -> &[u8] {
+        &self.bytes[self.place(at)]
+    }
+
+    /// What is known of `bytes` bytes from `at` becomes `with`.
+    pub fn fill(&mut self, at: Addr, bytes: u64, with: u8) {
+        for here in at.0..at.0.saturating_add(bytes) {
+            let place = self.place(Addr(here));
+            self.bytes[place].iter_mut().take(1).for_each(|byte| *byte = with);
+        }
+    }
+
+    /// Replaces the known text from `at` by zeros, up to its NUL.
+    pub fn blank_text(&mut self, at: Addr, bytes_max: u64) {
+        let is_text = |offset: &u64| self.u8(at.plus(*offset)).is_ok_and(|byte| byte != 0);
+        let length = (0..bytes_max).take_while(is_text).count();
+        self.fill(at, length as u64, 0);
+    }
+
+    /// All pieces.
+    pub fn pieces(&self) -> Vec<(Addr, &[u8])> {
+        self.pieces_from(Addr::NULL).collect()
     }
 
     /// Pieces from an address on; the first one is cut there.
@@ -87,9 +124,26 @@ impl Flat {
             (start.plus(skip as u64), &bytes[skip..])
         })
     }
+}
 
-    /// Fills `into`; what is not known is 0.
-    pub fn read_or_zeros(&self, at: Addr, into: &mut [u8]) {
+impl Memory for Flat {
+    fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < into.len() {
+            let here = at.plus(done as u64);
+            budget::check().map_err(|why| Fault { at: here, why })?;
+            // Up to the page's end, all or nothing: a fault names where that begins.
+            let needed = (into.len() - done).min((PAGE - here.0 % PAGE) as usize);
+            let known = self.known(here).get(..needed).ok_or(Fault { at: here, why: Why::NotRecorded })?;
+            into[done..done + needed].copy_from_slice(known);
+            done += needed;
+        }
+        Ok(())
+    }
+
+    /// What is not known is 0: nothing there mattered, or it would have been noted. A fault would say more than that: what
+    /// lies next to it in the same read was not available either.
+    fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         into.fill(0);
         let end = at.0.saturating_add(into.len() as u64);
         for (start, bytes) in self.pieces_from(at).take_while(|(start, _)| start.0 < end) {
@@ -97,10 +151,15 @@ impl Flat {
             let length = bytes.len().min(into.len() - offset);
             into[offset..offset + length].copy_from_slice(&bytes[..length]);
         }
+        Ok(())
     }
 
-    /// The text from `at` up to its NUL; all of it must be known.
-    pub fn c_string(&self, at: Addr, bytes_max: usize) -> Result<String, Fault> {
+    fn peek(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
+        self.read_once(at, into)
+    }
+
+    /// All of the text must be known.
+    fn c_string(&self, at: Addr, bytes_max: usize) -> Result<String, Fault> {
         let mut found: Vec<u8> = Vec::new();
         while found.len() < bytes_max {
             let here = at.plus(found.len() as u64);
@@ -121,8 +180,8 @@ impl Flat {
         Err(Fault { at, why: Why::BadData(at) })
     }
 
-    /// Where `needle` first lies within one piece and begins in `range`.
-    pub fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
+    /// Within one piece.
+    fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
         if needle.is_empty() {
             return None;
         }
@@ -130,6 +189,10 @@ impl Flat {
         let found =
             pieces.find_map(|(start, bytes)| Some(start.plus(memchr::memmem::find(bytes, needle)? as u64)));
         found.filter(|at| range.has(*at))
+    }
+
+    fn keeps_what_is_read(&self) -> bool {
+        true
     }
 }
 
@@ -154,7 +217,7 @@ mod tests {
         let from: Vec<_> = flat.pieces_from(Addr(0x2002)).collect();
         assert_eq!(from, [(Addr(0x2002), &b"g\0"[..]), (Addr(0x5000), &b"xyz"[..])]);
         let mut bytes = [9; 8];
-        flat.read_or_zeros(Addr(0x4ffe), &mut bytes);
+        assert_eq!(flat.read_once(Addr(0x4ffe), &mut bytes), Ok(()));
         assert_eq!(&bytes, b"\0\0xyz\0\0\0");
     }
 
@@ -176,5 +239,13 @@ mod tests {
         assert_eq!(flat.push(Addr(u64::MAX), b"ab"), None);
         assert_eq!(flat.push(Addr(0x5003), b""), Some(()));
         assert_eq!(flat.len(), 2);
+    }
+
+    #[test]
+    fn filled_bytes_stay_known_and_what_is_not_known_stays_so() {
+        let mut flat = flat();
+        flat.fill(Addr(0x2001), 100, 0);
+        assert_eq!(flat.u32(Addr(0x1fff)), Ok(u32::from_le_bytes(*b"de\0\0")));
+        assert!(flat.u8(Addr(0x2004)).is_err());
     }
 }

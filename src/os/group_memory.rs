@@ -86,7 +86,7 @@ pub fn of(process: &Process) -> Known<Option<GroupMemory>> {
 
 /// Where the files of a process' group lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub struct Place {
     pub version: u8,
     /// Where the hierarchy is mounted for us.
     pub mount: String,
@@ -97,6 +97,19 @@ pub(super) struct Place {
 impl Place {
     pub fn directory(&self) -> String {
         format!("{}{}", self.mount, self.path)
+    }
+
+    /// The directories of the group and of those above it, the innermost first.
+    pub fn directories(&self) -> Vec<String> {
+        let mut path = self.path.trim_end_matches('/');
+        let mut directories = Vec::new();
+        loop {
+            directories.push(format!("{}{path}", self.mount));
+            match path.rfind('/') {
+                Some(at) => path = &path[..at],
+                None => return directories,
+            }
+        }
     }
 }
 
@@ -126,10 +139,8 @@ pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Place>> {
 
 /// The limit that leaves least, of the group at `place` and the ones above it.
 pub(super) fn tightest(place: &Place, read: Reads) -> Known<Option<GroupMemory>> {
-    let mut path = place.path.as_str();
     let mut found: Vec<GroupMemory> = Vec::new();
-    for depth in 0..GROUP_DEPTH_MAX {
-        let directory = format!("{}{path}", place.mount);
+    for (depth, directory) in place.directories().iter().take(GROUP_DEPTH_MAX).enumerate() {
         let has = |name: &str| read(&format!("{directory}/{name}")).is_some();
         if depth == 0 && !has("cgroup.procs") {
             return Err(Gap::new("memory limit: the cgroup is not in what is mounted here", Why::Gone));
@@ -140,15 +151,8 @@ pub(super) fn tightest(place: &Place, read: Reads) -> Known<Option<GroupMemory>>
         if is_apart {
             break;
         }
-        found.extend(if place.version == 1 {
-            version_1(&directory, read)
-        } else {
-            version_2(&directory, read)
-        });
-        match path.rfind('/') {
-            Some(at) => path = &path[..at],
-            None => break,
-        }
+        let of_version = if place.version == 1 { version_1 } else { version_2 };
+        found.extend(of_version(directory, read));
     }
     Ok(found.into_iter().min_by_key(GroupMemory::left_bytes))
 }

@@ -41,10 +41,10 @@ pub struct HostPages {
 
 impl HostPages {
     pub fn read(process: &Process) -> HostPages {
-        let pools: Vec<Pool> = sizes(hugetlb::DIRECTORY).into_iter().filter_map(pool).collect();
+        let pools = hugetlb::pools(hugetlb::DIRECTORY);
         let below = |file: &str| host::text(format!("{}/{file}", thp::DIRECTORY)).ok();
         HostPages {
-            thp: Thp::parse(&below, &sizes(thp::DIRECTORY)),
+            thp: Thp::parse(&below, &hugetlb::sizes(thp::DIRECTORY)),
             limits: limits(process, &pools),
             pools,
             file_huge_pages: kernel_config::option("CONFIG_READ_ONLY_THP_FOR_FS"),
@@ -66,20 +66,6 @@ impl HostPages {
             .filter(|limit| limit.page_bytes == page_bytes)
             .min_by_key(|limit| limit.left_bytes())
     }
-}
-
-/// The sizes that have a directory.
-fn sizes(directory: &str) -> Vec<Bytes> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut sizes: Vec<Bytes> =
-        entries.filter_map(|entry| hugetlb::directory_bytes(entry.file_name().to_str()?)).collect();
-    sizes.sort_unstable();
-    sizes
-}
-
-fn pool(page_bytes: Bytes) -> Option<Pool> {
-    let directory = format!("{}/hugepages-{}kB", hugetlb::DIRECTORY, page_bytes >> 10);
-    Pool::parse(page_bytes, &|file| host::text(format!("{directory}/{file}")).ok())
 }
 
 fn limits(process: &Process, pools: &[Pool]) -> Vec<Limit> {

@@ -5,6 +5,8 @@
 //! `rsvd` one the ones that are promised; each cgroup above limits too.
 
 use super::cgroup::path_in;
+use super::group_memory::Place;
+use super::host;
 use crate::base::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,16 +73,27 @@ pub fn directory_bytes(name: &str) -> Option<Bytes> {
     kilobytes.checked_mul(1024).filter(|bytes| bytes.is_power_of_two())
 }
 
-/// Where the hugetlb controller of a process lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    pub mount: String,
-    pub path: String,
-    pub version: u8,
+/// The sizes that have a directory below this one, in bytes.
+pub fn sizes(directory: &str) -> Vec<Bytes> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut sizes: Vec<Bytes> =
+        entries.filter_map(|entry| directory_bytes(entry.file_name().to_str()?)).collect();
+    sizes.sort_unstable();
+    sizes
 }
 
-/// From `/proc/PID/cgroup` and `/proc/mounts`. A hierarchy of version 1 has the controller, if any has.
-pub fn group(cgroup: &str, mounts: &str) -> Option<Group> {
+/// The pools of the host (`DIRECTORY`) or of a node.
+pub fn pools(directory: &str) -> Vec<Pool> {
+    let pool = |bytes: Bytes| {
+        let below = format!("{directory}/hugepages-{}kB", bytes >> 10);
+        Pool::parse(bytes, &|file| host::text(format!("{below}/{file}")).ok())
+    };
+    sizes(directory).into_iter().filter_map(pool).collect()
+}
+
+/// Where the hugetlb controller of a process lies, from `/proc/PID/cgroup` and `/proc/mounts`. A hierarchy of version 1 has the
+/// controller, if any has.
+pub fn group(cgroup: &str, mounts: &str) -> Option<Place> {
     let mounted = |kind: &str, option: &str| {
         mounts.lines().find_map(|line| {
             let mut fields = line.split(' ').skip(1);
@@ -92,24 +105,11 @@ pub fn group(cgroup: &str, mounts: &str) -> Option<Group> {
     // "/../other": above the root of our cgroup namespace, so it is none of the directories that we see.
     let is_inside = |path: &&str| !path.split('/').any(|name| name == "..");
     let path = |wanted: &str| Some(path_in(cgroup, wanted).filter(is_inside)?.to_string());
-    let first = || Some(Group { mount: mounted("cgroup", "hugetlb")?, path: path("hugetlb")?, version: 1 });
-    first().or_else(|| Some(Group { mount: mounted("cgroup2", "")?, path: path("")?, version: 2 }))
+    let first = || Some(Place { mount: mounted("cgroup", "hugetlb")?, path: path("hugetlb")?, version: 1 });
+    first().or_else(|| Some(Place { mount: mounted("cgroup2", "")?, path: path("")?, version: 2 }))
 }
 
-impl Group {
-    /// The directories of the group and of those above it, the innermost first.
-    pub fn directories(&self) -> Vec<String> {
-        let mut path = self.path.trim_end_matches('/');
-        let mut directories = Vec::new();
-        loop {
-            directories.push(format!("{}{path}", self.mount));
-            match path.rfind('/') {
-                Some(at) => path = &path[..at],
-                None => return directories,
-            }
-        }
-    }
-
+impl Place {
     /// The limits that one directory sets for pages of `page_bytes`; "max" and the huge number of version 1 are none.
     pub fn limits(
         &self,
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_each_kind_and_none() {
-        let group = Group { mount: "/c".to_string(), path: "/a".to_string(), version: 2 };
+        let group = Place { mount: "/c".to_string(), path: "/a".to_string(), version: 2 };
         let read = |file: &str| match file {
             "/c/a/hugetlb.2MB.max" => Some("max\n".to_string()),
             "/c/a/hugetlb.2MB.rsvd.max" => Some("4194304\n".to_string()),
@@ -197,6 +197,6 @@ mod tests {
         assert_eq!(limits.len(), 1);
         assert_eq!((limits[0].left_bytes(), limits[0].file.as_str()), (2 << 20, "/c/a/hugetlb.2MB.rsvd.max"));
         let none = |_: &str| Some("9223372036854771712\n".to_string());
-        assert_eq!(Group { version: 1, ..group }.limits("/c/a", 1 << 30, &none), []);
+        assert_eq!(Place { version: 1, ..group }.limits("/c/a", 1 << 30, &none), []);
     }
 }

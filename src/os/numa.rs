@@ -27,14 +27,7 @@ fn node(number: u32) -> Option<Node> {
     let directory = format!("{DIRECTORY}/node{number}");
     let text = host::text(format!("{directory}/meminfo")).ok()?;
     let field = |name| field(&text, number, name);
-    let entries = std::fs::read_dir(format!("{directory}/hugepages")).into_iter().flatten().flatten();
-    let sizes = entries.filter_map(|entry| hugetlb::directory_bytes(entry.file_name().to_str()?));
-    let pool = |bytes: Bytes| {
-        let below = format!("{directory}/hugepages/hugepages-{}kB", bytes >> 10);
-        Pool::parse(bytes, &|file| host::text(format!("{below}/{file}")).ok())
-    };
-    let mut pools: Vec<Pool> = sizes.filter_map(pool).collect();
-    pools.sort_by_key(|pool| pool.page_bytes);
+    let pools = hugetlb::pools(&format!("{directory}/hugepages"));
     Some(Node { number, total_bytes: field("MemTotal")?, free_bytes: field("MemFree")?, pools })
 }
 

@@ -4,6 +4,7 @@
 //! Format: mm/vmstat.c, `pagetypeinfo_show`: a head with the pages of a block, the free lists by type, the number of blocks
 //! by type.
 
+use super::buddyinfo::{self, FreeBlocks};
 use super::host::field;
 use super::machine::base_page;
 use crate::base::Bytes;
@@ -32,15 +33,12 @@ pub fn parse(text: &str) -> Option<BlockTypes> {
     let types: Vec<&str> =
         lines.next()?.trim_start_matches("Number of blocks type").split_ascii_whitespace().collect();
     let line = |line: &str| {
-        let (node, rest) = line.strip_prefix("Node ")?.split_once(", zone")?;
-        let mut words = rest.split_ascii_whitespace();
-        let zone = words.next()?.to_string();
-        let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+        let FreeBlocks { node, zone, blocks: numbers } = buddyinfo::zone(line)?;
         let of = |wanted: &str| {
             types.iter().position(|name| *name == wanted).and_then(|at| numbers.get(at)).copied()
         };
         Some(ZoneBlocks {
-            node: node.trim().parse().ok()?,
+            node,
             zone,
             movable: of("Movable")?.saturating_add(of("CMA").unwrap_or(0)),
             all: numbers.iter().fold(0, |sum: u64, number| sum.saturating_add(*number)),

@@ -4,7 +4,6 @@
 
 mod scrub;
 
-use super::budget;
 use super::flat::Flat;
 use super::maps::{Mapping, find_mapping};
 use super::memory::{Fault, Memory};
@@ -19,46 +18,24 @@ const NUMBER_END: u64 = 1 << 24;
 /// User addresses end at 2^48 at the latest.
 const ADDRESS_END: u64 = 1 << 48;
 
-static ALL_KNOWN: [bool; PAGE_BYTES] = [true; PAGE_BYTES];
-
 /// One page of which some bytes are known.
 struct PartPage {
     bytes: Box<[u8; PAGE_BYTES]>,
     known: Box<[bool; PAGE_BYTES]>,
 }
 
-/// Bytes of a process, known in part.
+/// What was recorded so far, by the addresses of pages.
 #[derive(Default)]
-pub struct Sparse {
-    pages: BTreeMap<u64, PartPage>,
-    /// In place of the pages, where all of it came from a file.
-    flat: Flat,
-}
+struct Sparse(BTreeMap<u64, PartPage>);
 
 impl Sparse {
-    /// What a file holds.
-    pub fn of_file(flat: Flat) -> Sparse {
-        Sparse { pages: BTreeMap::new(), flat }
-    }
-
-    /// What came from a file is put into pages before it is changed.
-    fn unfold(&mut self) {
-        let flat = std::mem::take(&mut self.flat);
-        flat.pieces_from(Addr::NULL).for_each(|(at, bytes)| self.put_in_pages(at, bytes));
-    }
-
-    pub fn put(&mut self, at: Addr, bytes: &[u8]) {
-        self.unfold();
-        self.put_in_pages(at, bytes);
-    }
-
-    fn put_in_pages(&mut self, at: Addr, bytes: &[u8]) {
+    fn put(&mut self, at: Addr, bytes: &[u8]) {
         let mut done = 0;
         while done < bytes.len() {
             let Some(here) = at.0.checked_add(done as u64) else { return };
             let from = (here % PAGE) as usize;
             let step = (PAGE_BYTES - from).min(bytes.len() - done);
-            let page = self.pages.entry(here - from as u64).or_insert_with(|| PartPage {
+            let page = self.0.entry(here - from as u64).or_insert_with(|| PartPage {
                 bytes: Box::new([0; PAGE_BYTES]),
                 known: Box::new([false; PAGE_BYTES]),
             });
@@ -69,38 +46,13 @@ impl Sparse {
     }
 
     fn put_all(&mut self, others: &Sparse) {
-        others.pieces().into_iter().for_each(|(at, bytes)| self.put(at, bytes));
-    }
-
-    /// `bytes` bytes from `at`, or those up to the page's end; all must be known.
-    fn known_in_page(&self, at: Addr, bytes: usize) -> Result<&[u8], Fault> {
-        budget::check().map_err(|why| Fault { at, why })?;
-        if !self.flat.is_empty() {
-            let needed = bytes.min((PAGE - at.0 % PAGE) as usize);
-            return self.flat.known(at).get(..needed).ok_or(not_recorded(at));
-        }
-        let page = self.pages.get(&at.down_to(PAGE).0).ok_or(not_recorded(at))?;
-        let from = (at.0 % PAGE) as usize;
-        let end = (from + bytes).min(PAGE_BYTES);
-        if page.known[from..end] != ALL_KNOWN[from..end] {
-            return Err(not_recorded(at));
-        }
-        Ok(&page.bytes[from..end])
+        others.pieces().for_each(|(at, bytes)| self.put(at, bytes));
     }
 
     /// The known bytes as (address, bytes), sorted; pieces end at page borders.
-    pub fn pieces(&self) -> Vec<(Addr, &[u8])> {
-        self.pieces_from(Addr::NULL).collect()
-    }
-
-    /// As `pieces`, from an address on.
-    pub fn pieces_from(&self, from: Addr) -> impl Iterator<Item = (Addr, &[u8])> {
-        self.flat.pieces_from(from).chain(self.pieces_of_pages(from))
-    }
-
-    fn pieces_of_pages(&self, from: Addr) -> impl Iterator<Item = (Addr, &[u8])> {
-        self.pages.range(from.down_to(PAGE).0..).flat_map(move |(start, page)| {
-            let mut at = from.0.saturating_sub(*start) as usize;
+    fn pieces(&self) -> impl Iterator<Item = (Addr, &[u8])> {
+        self.0.iter().flat_map(|(start, page)| {
+            let mut at = 0;
             let mut pieces = Vec::new();
             while at < PAGE_BYTES {
                 let length = page.known[at..].iter().take_while(|known| **known == page.known[at]).count();
@@ -112,24 +64,6 @@ impl Sparse {
             pieces
         })
     }
-
-    /// Replaces the known text from `at` by zeros, up to its NUL.
-    pub fn blank_text(&mut self, at: Addr, bytes_max: u64) {
-        let length =
-            (0..bytes_max).take_while(|offset| self.u8(at.plus(*offset)).is_ok_and(|byte| byte != 0));
-        self.blank(at, length.count() as u64);
-    }
-
-    /// Replaces what is known of `bytes` bytes from `at` by zeros.
-    pub fn blank(&mut self, at: Addr, bytes: u64) {
-        self.unfold();
-        for offset in 0..bytes {
-            let Some(here) = at.0.checked_add(offset) else { return };
-            if let Some(page) = self.pages.get_mut(&(here - here % PAGE)) {
-                page.bytes[(here % PAGE) as usize] = 0;
-            }
-        }
-    }
 }
 
 impl Memory for Sparse {
@@ -137,85 +71,16 @@ impl Memory for Sparse {
         let mut done = 0;
         while done < into.len() {
             let here = at.plus(done as u64);
-            let piece = self.known_in_page(here, into.len() - done)?;
-            into[done..done + piece.len()].copy_from_slice(piece);
-            done += piece.len();
+            let from = (here.0 % PAGE) as usize;
+            let end = (from + into.len() - done).min(PAGE_BYTES);
+            let page =
+                self.0.get(&here.down_to(PAGE).0).filter(|page| !page.known[from..end].contains(&false));
+            let page = page.ok_or(Fault { at: here, why: Why::NotRecorded })?;
+            into[done..done + end - from].copy_from_slice(&page.bytes[from..end]);
+            done += end - from;
         }
         Ok(())
     }
-
-    /// What is not known is 0: nothing there mattered, or it would have been noted. A fault would say more than that: what
-    /// lies next to it in the same read was not available either.
-    fn read_once(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
-        if !self.flat.is_empty() {
-            self.flat.read_or_zeros(at, into);
-            return Ok(());
-        }
-        let mut done = 0;
-        while done < into.len() {
-            let here = at.plus(done as u64);
-            let from = (here.0 % PAGE) as usize;
-            let step = (PAGE_BYTES - from).min(into.len() - done);
-            match self.pages.get(&here.down_to(PAGE).0) {
-                Some(page) => into[done..done + step].copy_from_slice(&page.bytes[from..from + step]),
-                None => into[done..done + step].fill(0),
-            }
-            done += step;
-        }
-        Ok(())
-    }
-
-    fn peek(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
-        self.read_once(at, into)
-    }
-
-    /// As the trait's, a page at once.
-    fn c_string(&self, at: Addr, max_bytes: usize) -> Result<String, Fault> {
-        if !self.flat.is_empty() {
-            return self.flat.c_string(at, max_bytes);
-        }
-        let mut found = Vec::new();
-        while found.len() < max_bytes {
-            let here = at.plus(found.len() as u64);
-            let page = self.pages.get(&here.down_to(PAGE).0).ok_or(not_recorded(here))?;
-            let from = (here.0 % PAGE) as usize;
-            let room = (PAGE_BYTES - from).min(max_bytes - found.len());
-            // What is not known is 0 and so the end of what is looked at.
-            let length = page.bytes[from..from + room].iter().position(|byte| *byte == 0);
-            let known = self.known_in_page(here, length.map_or(room, |length| length + 1))?;
-            found.extend_from_slice(&known[..length.unwrap_or(room)]);
-            if length.is_some() {
-                return Ok(String::from_utf8_lossy(&found).into_owned());
-            }
-        }
-        Err(Fault { at, why: Why::BadData(at) })
-    }
-
-    /// In one known piece; a page's end ends a piece too, except where all came from a file.
-    fn find(&self, range: Range, needle: &[u8]) -> Option<Addr> {
-        if !self.flat.is_empty() {
-            return self.flat.find(range, needle);
-        }
-        let first = range.start.down_to(PAGE).0;
-        for (start, page) in self.pages.range(first..range.end.0) {
-            for (offset, window) in page.bytes.windows(needle.len().max(1)).enumerate() {
-                let at = Addr(start + offset as u64);
-                let is_known = || !page.known[offset..offset + window.len()].contains(&false);
-                if window == needle && range.has(at) && is_known() {
-                    return Some(at);
-                }
-            }
-        }
-        None
-    }
-
-    fn keeps_what_is_read(&self) -> bool {
-        true
-    }
-}
-
-fn not_recorded(at: Addr) -> Fault {
-    Fault { at, why: Why::NotRecorded }
 }
 
 /// Passes reads through and keeps what they gave.
@@ -238,7 +103,7 @@ impl<'a> Recording<'a> {
         Recording { inner, mappings, seen, scanned, stand_ins, used, texts }
     }
 
-    pub fn into_seen(self) -> Sparse {
+    pub fn into_seen(self) -> Flat {
         let (mappings, mut seen) = (self.mappings, self.seen.into_inner());
         let programs = programs(mappings);
         let may_hold_text = |at| may_hold_text(mappings, &programs, at);
@@ -254,7 +119,7 @@ impl<'a> Recording<'a> {
         }
         all.put_all(&used);
         all.put_all(&texts);
-        all
+        Flat::of(all.pieces())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The plan: a file that a person can read before it is applied, and that `verify` holds the JVM against afterwards.
 
 use crate::act::door::content::{Memlock, Put};
+pub use crate::act::door::identity::HostId;
 pub use crate::act::door::step::{Change, Step};
 use crate::base::{Bytes, Gap};
 use crate::jvm::Gc;
@@ -158,15 +159,6 @@ pub struct GcThreads {
     pub parallel_by_formula: u32,
     pub concurrent_by_formula: Option<u32>,
     pub advice: Option<String>,
-}
-
-/// The host that the plan was made on: `apply` refuses another.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-pub struct HostId {
-    /// sha-free: the text of /etc/machine-id, or the boot id where there is none.
-    pub machine: String,
-    pub kernel: String,
-    pub memory_bytes: Bytes,
 }
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]

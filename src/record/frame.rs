@@ -5,8 +5,8 @@
 //! Form 1: kind (1 byte; bit 7: the payload is deflated), length of the payload (LEB128), payload, CRC-32 (little endian). A kind
 //! that is not known is skipped; a form that is not known is refused.
 
-use super::varint;
 use crate::base::limits::INPUT_FACTOR;
+use crate::base::varint;
 use crate::base::{Allowance, Why};
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;

@@ -1,6 +1,6 @@
 //! What a series of numbers is of, in the bytes of a file: a subject and a measure of it (`map::rows`).
 
-use super::varint;
+use crate::base::varint;
 use crate::map::Area;
 pub use crate::map::rows::{Measure, NAMED_MIN, Named, Subject};
 

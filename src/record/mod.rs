@@ -1,7 +1,7 @@
 //! The account over time: what of each moment is kept, the form of the file, and the histories that are read back from it.
 //!
 //! Nothing here opens a file: the writer makes bytes (`writer`), the reader takes bytes (`reader`), so that any end of a file
-//! can be tried, and `cmd` does the rest. `key` names a series, `varint` and `frame` are the bytes, `figures` goes from an
+//! can be tried, and `cmd` does the rest. `key` names a series, `frame` is the bytes, `figures` goes from an
 //! account to series and back, `history` is what is known of one JVM over time, `pace` decides how often it is looked at how
 //! closely, `trust` how long a reading may take that failed before, `holders` which holders of malloc's blocks and classes are
 //! kept, and `note` has what no series says. `leaks` judges a history by the figures that were really read (`leak_series`),
@@ -30,7 +30,6 @@ pub mod reader;
 pub mod rows;
 pub mod since;
 pub mod trust;
-pub mod varint;
 pub mod writer;
 
 pub use history::{History, Recording};

@@ -7,10 +7,10 @@ use super::history::{History, Recording, Torn};
 use super::key::{Key, Measure};
 use super::moment::Moment;
 use super::note::Note;
-use super::varint;
 use super::writer::{Ending, JvmFacts, Session};
 use crate::base::Allowance;
 use crate::base::limits::{RECORDING_FIGURES_FREE, RECORDING_FIGURES_PER_BYTE};
+use crate::base::varint;
 use crate::os::budget;
 use std::collections::HashMap;
 

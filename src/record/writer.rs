@@ -5,8 +5,8 @@
 use super::frame::{self, Kind, MAGIC};
 use super::key::{Key, Measure, Subject};
 use super::moment::Moment;
-use super::varint;
 use crate::base::Bytes;
+use crate::base::varint;
 use crate::os::identity::Identity;
 use crate::os::pidfd::Exit;
 use schemars::JsonSchema;
@@ -247,28 +247,25 @@ impl Writer {
 
     pub fn ended(&mut self, number: u64, at: Moment, ending: Ending) {
         if self.jvms.remove(&number).is_some() {
-            let mut payload = Vec::new();
-            varint::put(&mut payload, number);
-            put_moment(&mut payload, self.last, at);
-            payload.extend(serde_json::to_vec(&ending).unwrap_or_default());
-            frame::put(&mut self.pending, Kind::End, &payload);
-            self.last = at;
+            let mut start = Vec::new();
+            varint::put(&mut start, number);
+            self.put(Kind::End, start, at, &serde_json::to_vec(&ending).unwrap_or_default());
         }
     }
 
     /// What people should know.
     pub fn note(&mut self, at: Moment, text: &str) {
-        let mut payload = Vec::new();
-        put_moment(&mut payload, self.last, at);
-        payload.extend_from_slice(text.as_bytes());
-        frame::put(&mut self.pending, Kind::Note, &payload);
-        self.last = at;
+        self.put(Kind::Note, Vec::new(), at, text.as_bytes());
     }
 
     pub fn close(&mut self, at: Moment) {
-        let mut payload = Vec::new();
+        self.put(Kind::Close, Vec::new(), at, &[]);
+    }
+
+    fn put(&mut self, kind: Kind, mut payload: Vec<u8>, at: Moment, rest: &[u8]) {
         put_moment(&mut payload, self.last, at);
-        frame::put(&mut self.pending, Kind::Close, &payload);
+        payload.extend_from_slice(rest);
+        frame::put(&mut self.pending, kind, &payload);
         self.last = at;
     }
 

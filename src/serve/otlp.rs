@@ -8,6 +8,7 @@
 use super::catalogue::{self, Kind, Metric, Points, Unit};
 use super::jvm::JvmNow;
 use super::node::{Node, State};
+use crate::base::varint;
 
 /// What a request says besides the figures.
 #[derive(Clone, Debug, Default)]
@@ -234,40 +235,19 @@ enum Value<'a> {
 /// The fields of a message, to its end or to the first that is none.
 struct Fields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
-    fn number(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if *byte < 0x80 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(bytes)
-    }
-}
-
 impl<'a> Iterator for Fields<'a> {
     type Item = (u64, Value<'a>);
 
     fn next(&mut self) -> Option<(u64, Value<'a>)> {
-        let key = self.number()?;
+        let key = varint::take(&mut self.0)?;
         let value = match key & 7 {
-            0 => Value::Number(self.number()?),
-            1 => Value::Number(u64::from_le_bytes(self.bytes(8)?.try_into().ok()?)),
+            0 => Value::Number(varint::take(&mut self.0)?),
+            1 => Value::Number(u64::from_le_bytes(varint::take_bytes(&mut self.0, 8)?.try_into().ok()?)),
             2 => {
-                let length = usize::try_from(self.number()?).ok()?;
-                Value::Bytes(self.bytes(length)?)
+                let length = usize::try_from(varint::take(&mut self.0)?).ok()?;
+                Value::Bytes(varint::take_bytes(&mut self.0, length)?)
             }
-            5 => Value::Bytes(self.bytes(4)?),
+            5 => Value::Bytes(varint::take_bytes(&mut self.0, 4)?),
             _ => return None,
         };
         Some((key >> 3, value))
@@ -279,27 +259,19 @@ impl<'a> Iterator for Fields<'a> {
 struct Proto(Vec<u8>);
 
 impl Proto {
-    fn number(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
     fn varint(&mut self, field: u64, value: u64) {
-        self.number(field << 3);
-        self.number(value);
+        varint::put(&mut self.0, field << 3);
+        varint::put(&mut self.0, value);
     }
 
     fn fixed64(&mut self, field: u64, value: u64) {
-        self.number(field << 3 | 1);
+        varint::put(&mut self.0, field << 3 | 1);
         self.0.extend(value.to_le_bytes());
     }
 
     fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.number(field << 3 | 2);
-        self.number(bytes.len() as u64);
+        varint::put(&mut self.0, field << 3 | 2);
+        varint::put(&mut self.0, bytes.len() as u64);
         self.0.extend(bytes);
     }
 

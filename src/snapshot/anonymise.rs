@@ -8,7 +8,7 @@ use crate::base::limits::{C_STRING_BYTES_MAX, PERF_MEMORY_BYTES_MAX};
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::vmstructs::VmStructs;
 use crate::jvm::hotspot::{find, flags, perf_memory, vm_work};
-use crate::os::recording::Sparse;
+use crate::os::flat::Flat;
 use crate::os::{Memory, Target};
 
 const HOME: &str = "/home/";
@@ -60,20 +60,20 @@ fn without_user(path: &str) -> String {
 }
 
 /// The names and numbers stay. A block that makes no sense goes whole.
-fn blank_perf_memory(memory: &mut Sparse, range: Range) {
+fn blank_perf_memory(memory: &mut Flat, range: Range) {
     let bytes = range.bytes().min(PERF_MEMORY_BYTES_MAX);
     let block = known_from(memory, range.start, bytes as usize);
     let texts = perf_memory::texts(&block);
     let spared = if texts.is_empty() { None } else { Some(block.len()) };
     for text in texts {
-        memory.blank(range.start.plus(text.start as u64), text.len() as u64);
+        memory.fill(range.start.plus(text.start as u64), text.len() as u64, 0);
     }
     let kept = spared.unwrap_or(0) as u64;
-    memory.blank(range.start.plus(kept), range.bytes().saturating_sub(kept));
+    memory.fill(range.start.plus(kept), range.bytes().saturating_sub(kept), 0);
 }
 
 /// What is known in a row from `at`.
-fn known_from(memory: &Sparse, at: Addr, bytes_max: usize) -> Vec<u8> {
+fn known_from(memory: &Flat, at: Addr, bytes_max: usize) -> Vec<u8> {
     let mut known = Vec::new();
     for (start, bytes) in memory.pieces_from(at) {
         if start != at.plus(known.len() as u64) || known.len() >= bytes_max {
@@ -84,7 +84,7 @@ fn known_from(memory: &Sparse, at: Addr, bytes_max: usize) -> Vec<u8> {
     known
 }
 
-fn blank_flags(memory: &mut Sparse, texts: Vec<(String, Addr)>) {
+fn blank_flags(memory: &mut Flat, texts: Vec<(String, Addr)>) {
     for (name, at) in texts {
         if !flags::KEPT.contains(&name.as_str()) {
             memory.blank_text(at, C_STRING_BYTES_MAX as u64);
@@ -92,7 +92,7 @@ fn blank_flags(memory: &mut Sparse, texts: Vec<(String, Addr)>) {
         }
         let Ok(text) = memory.c_string(at, C_STRING_BYTES_MAX) else { continue };
         if let Some((alice, _)) = text.strip_prefix(HOME).and_then(|rest| rest.split_once('/')) {
-            memory.put(at.plus(HOME.len() as u64), "x".repeat(alice.len()).as_bytes());
+            memory.fill(at.plus(HOME.len() as u64), alice.len() as u64, b'x');
         }
     }
 }
@@ -122,8 +122,7 @@ mod tests {
 
     fn blanked(block: &[u8]) -> Vec<u8> {
         let at = Addr(0x10ff0);
-        let mut memory = Sparse::default();
-        memory.put(at, block);
+        let mut memory = Flat::of([(at, block)]);
         blank_perf_memory(&mut memory, Range::sized(at, 0x8000));
         known_from(&memory, at, 0x8000)
     }
@@ -147,9 +146,8 @@ mod tests {
 
     #[test]
     fn flags_that_the_account_shows_stay_but_for_the_home_directory() {
-        let mut memory = Sparse::default();
-        memory.put(Addr(0x1000), b"echo hunter2\0");
-        memory.put(Addr(0x2000), b"/home/alice/app.jsa\0");
+        let mut memory =
+            Flat::of([(Addr(0x1000), &b"echo hunter2\0"[..]), (Addr(0x2000), &b"/home/alice/app.jsa\0"[..])]);
         let texts =
             vec![("OnError".to_string(), Addr(0x1000)), ("SharedArchiveFile".to_string(), Addr(0x2000))];
         blank_flags(&mut memory, texts);
@@ -159,8 +157,7 @@ mod tests {
 
     #[test]
     fn a_text_goes_to_its_end_and_no_further() {
-        let mut memory = Sparse::default();
-        memory.put(Addr(0x1ffc), b"hunter2\0next");
+        let mut memory = Flat::of([(Addr(0x1ffc), &b"hunter2\0next"[..])]);
         memory.blank_text(Addr(0x1ffc), 4096);
         assert_eq!(known_from(&memory, Addr(0x1ffc), 100), b"\0\0\0\0\0\0\0\0next");
     }

@@ -12,13 +12,13 @@ use super::page_settings;
 use super::take::{Taking, interpret};
 use super::types::{LoaderDetail, Snapshot, Source, Taken, Want};
 use crate::base::limits::FROZEN_PIECE_BYTES_MAX;
-use crate::base::{Addr, Bytes, Gap, Known, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Why, varint};
 use crate::os::Symbols;
 use crate::os::flat::Flat;
 use crate::os::machine;
 use crate::os::memory::Memory;
 use crate::os::process::Process;
-use crate::os::recording::{Recording, RecordingSymbols, Sparse, SymbolTable};
+use crate::os::recording::{Recording, RecordingSymbols, SymbolTable};
 use crate::os::target::OsView;
 use crate::os::unpacked::Unpacked;
 use flate2::{Compression, write::GzEncoder};
@@ -32,7 +32,7 @@ const MAGIC_OF_FORM_1: &[u8; 16] = b"marusa-frozen 1\n";
 pub struct Frozen {
     pub taken: Taken,
     pub os: OsView,
-    pub memory: Sparse,
+    pub memory: Flat,
     pub symbols: SymbolTable,
 }
 
@@ -136,8 +136,10 @@ impl Frozen {
         progress(done, all);
         let mut end = Addr::NULL;
         for (at, bytes) in pieces {
-            write_number(&mut packed, at.0 - end.0)?;
-            write_number(&mut packed, bytes.len() as u64)?;
+            let mut head = Vec::new();
+            varint::put(&mut head, at.0 - end.0);
+            varint::put(&mut head, bytes.len() as u64);
+            packed.write_all(&head)?;
             packed.write_all(bytes)?;
             end = at.plus(bytes.len() as u64);
             done += bytes.len() as Bytes;
@@ -182,7 +184,7 @@ fn load_header(unpacked: &mut dyn Read) -> Result<Header, FileError> {
 /// Where the next piece of memory lies, by the end of the one before, and its length.
 type NextPiece = fn(&mut dyn Read, Addr) -> Result<Option<(Addr, u64)>, FileError>;
 
-fn load_memory(unpacked: &mut dyn Read, next_piece: NextPiece) -> Result<Sparse, FileError> {
+fn load_memory(unpacked: &mut dyn Read, next_piece: NextPiece) -> Result<Flat, FileError> {
     let mut memory = Flat::default();
     let (mut piece, mut end) = (Vec::new(), Addr::NULL);
     while let Some((at, length)) = next_piece(unpacked, end)? {
@@ -195,7 +197,7 @@ fn load_memory(unpacked: &mut dyn Read, next_piece: NextPiece) -> Result<Sparse,
         is_behind.ok_or_else(|| FileError::Damaged("its pieces of memory are not sorted".to_string()))?;
         end = at.plus(length);
     }
-    Ok(Sparse::of_file(memory))
+    Ok(memory)
 }
 
 fn next_piece(unpacked: &mut dyn Read, end: Addr) -> Result<Option<(Addr, u64)>, FileError> {
@@ -213,35 +215,24 @@ fn next_piece_of_form_1(unpacked: &mut dyn Read, _end: Addr) -> Result<Option<(A
         12 => {}
         _ => return Err(cut_short()),
     }
-    let [at, length] = [&head[..8], &head[8..]].map(|bytes| number(bytes.iter().copied(), 8));
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    let [at, length] = [&head[..8], &head[8..]].map(number);
     Ok(Some((Addr(at), length)))
-}
-
-/// The number of these bytes, lowest first, `bits` of each.
-fn number(bytes: impl DoubleEndedIterator<Item = u8>, bits: u32) -> u64 {
-    bytes.rev().fold(0, |number, byte| number << bits | u64::from(byte) & ((1 << bits) - 1))
-}
-
-fn write_number(out: &mut dyn Write, mut number: u64) -> io::Result<()> {
-    while number >> 7 != 0 {
-        out.write_all(&[number as u8 | 0x80])?;
-        number >>= 7;
-    }
-    out.write_all(&[number as u8])
 }
 
 /// `None` at the end of the file.
 fn read_number(input: &mut dyn Read) -> Result<Option<u64>, FileError> {
+    let endless = || FileError::Damaged("a number in it does not end".to_string());
     let mut bytes = [0; 10];
     for index in 0..bytes.len() {
         match read_or_end(input, &mut bytes[index..=index]).map_err(damaged)? {
             0 if index == 0 => return Ok(None),
             0 => return Err(cut_short()),
-            _ if bytes[index] & 0x80 == 0 => return Ok(Some(number(bytes[..=index].iter().copied(), 7))),
+            _ if bytes[index] & 0x80 == 0 => break,
             _ => {}
         }
     }
-    Err(FileError::Damaged("a number in it does not end".to_string()))
+    varint::take(&mut &bytes[..]).map(Some).ok_or_else(endless)
 }
 
 fn cut_short() -> FileError {
@@ -284,8 +275,7 @@ mod tests {
             page_sizes: None,
             smaps: None,
         };
-        let mut memory = Sparse::default();
-        memory.put(Addr(0x1ffc), &[1, 2, 3, 4, 5, 6, 7, 8]);
+        let memory = Flat::of([(Addr(0x1ffc), &[1, 2, 3, 4, 5, 6, 7, 8][..])]);
         let symbols = SymbolTable::from([(("libjvm.so".to_string(), "x".to_string()), Addr(7))]);
         Frozen { taken: Taken::default(), os, memory, symbols }
     }
@@ -303,7 +293,7 @@ mod tests {
     #[test]
     fn a_file_of_form_1_is_read() {
         let mut bytes = Vec::new();
-        Frozen { memory: Sparse::default(), ..small() }.save(&mut bytes).expect("written");
+        Frozen { memory: Flat::default(), ..small() }.save(&mut bytes).expect("written");
         let mut unpacked = Vec::new();
         GzDecoder::new(&bytes[16..]).read_to_end(&mut unpacked).expect("gzip");
         unpacked.extend([0xfc, 0x1f, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]);
@@ -318,7 +308,7 @@ mod tests {
     fn numbers_of_every_length_and_one_without_end() {
         for number in [0, 127, 128, 0x7fff_1234_5678, u64::MAX] {
             let mut bytes = Vec::new();
-            write_number(&mut bytes, number).expect("written");
+            varint::put(&mut bytes, number);
             assert!(matches!(read_number(&mut &bytes[..]), Ok(Some(read)) if read == number));
         }
         assert!(read_number(&mut &[0x80; 20][..]).is_err() && read_number(&mut &[0x80; 3][..]).is_err());

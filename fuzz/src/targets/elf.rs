@@ -2,15 +2,14 @@
 
 use marusa::base::{Addr, Range};
 use marusa::os::elf::Image;
+use marusa::os::flat::Flat;
 use marusa::os::maps::{Mapping, Rights};
-use marusa::os::recording::Sparse;
 use std::hint::black_box;
 
 const START: u64 = 0x7f00_0000_0000;
 
 pub fn run(bytes: &[u8]) {
-    let mut memory = Sparse::default();
-    memory.put(Addr(START), bytes);
+    let memory = Flat::of([(Addr(START), bytes)]);
     let rights = Rights { read: true, write: false, execute: true, shared: false };
     let first = Mapping {
         range: Range::of(START, START + 0x10000),

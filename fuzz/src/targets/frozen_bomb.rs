@@ -8,8 +8,8 @@
 use crate::{allowed, bound, recorded};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use marusa::base::{PAGE, Range};
+use marusa::os::flat::Flat;
 use marusa::os::pagemap::PageRun;
-use marusa::os::recording::Sparse;
 use marusa::os::target::OsView;
 use marusa::snapshot::file::Frozen;
 use std::io::{Read, Write};
@@ -100,10 +100,7 @@ fn file(bytes: &[u8]) -> Option<Vec<u8>> {
         pieces.extend(piece.repeat(1 << (step[5] % 17)));
         pieces.truncate(64 << 20);
     }
-    let mut memory = Sparse::default();
-    if kept & 0x3f == 0 {
-        recorded.memory.pieces().iter().for_each(|(at, bytes)| memory.put(*at, bytes));
-    }
+    let memory = if kept & 0x3f == 0 { recorded.memory.clone() } else { Flat::default() };
     let frozen = Frozen { taken: recorded.taken.clone(), os, memory, symbols: recorded.symbols.clone() };
     let mut plain = Vec::new();
     frozen.save(&mut plain).expect("a Vec takes everything");

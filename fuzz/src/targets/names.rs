@@ -3,7 +3,7 @@
 
 use marusa::base::Addr;
 use marusa::jvm::hotspot::names::{Table, Texts};
-use marusa::os::memory::Pieces;
+use marusa::os::flat::Flat;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -73,8 +73,7 @@ pub fn run(bytes: &[u8]) {
         return;
     }
     // Texts as a target has them: each up to its NUL, read from its memory.
-    let mut memory = Pieces::default();
-    memory.put(Addr(AT), rest);
+    let memory = Flat::of([(Addr(AT), rest)]);
     let mut texts = Texts::default();
     let mut names = Vec::new();
     let mut at = 0;

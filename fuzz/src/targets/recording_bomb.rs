@@ -2,8 +2,9 @@
 //! is steps of 5 bytes: what comes, of which JVM, with which number, and how often.
 
 use crate::{allowed, bound};
+use marusa::base::varint;
 use marusa::record::frame::{self, Kind};
-use marusa::record::{figures, leaks, over_time, reader, varint};
+use marusa::record::{figures, leaks, over_time, reader};
 use std::hint::black_box;
 
 const STEP_BYTES: usize = 5;

@@ -4,7 +4,7 @@
 //! Options in a file (@arguments, -XX:Flags, JDK_JAVA_OPTIONS with a file) are not seen here. A caller that read the
 //! VM's flags out of its memory knows better and need not come this far.
 
-use crate::base::redact::JAVA_OPTIONS_WITH_VALUE;
+use crate::base::redact::takes_value;
 
 /// The variables that HotSpot and the launcher read, in the order in which later ones win over earlier ones.
 const BEFORE: [&str; 2] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"];
@@ -42,7 +42,7 @@ fn vm_options(command_line: &[u8]) -> Vec<String> {
         {
             break;
         }
-        if JAVA_OPTIONS_WITH_VALUE.contains(&word.as_ref()) {
+        if takes_value(&word) {
             words.next();
         } else {
             options.push(word.into_owned());

@@ -2,10 +2,13 @@
 
 use crate::base::Bytes;
 use crate::os::{host, meminfo};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// The machine-id, or the boot id where there is none, the kernel's release, and the memory that the kernel manages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+/// The host that the plan was made on: `apply` refuses another.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct HostId {
+    /// sha-free: the text of /etc/machine-id, or the boot id where there is none.
     pub machine: String,
     pub kernel: String,
     pub memory_bytes: Bytes,
@@ -14,7 +17,7 @@ pub struct Identity {
 /// What the memory of one host may differ by between two starts: what firmware and the kernel keep for themselves.
 const MEMORY_PARTS: u64 = 64;
 
-pub fn here() -> Identity {
+pub fn here() -> HostId {
     let trimmed = |file: &str| host::text(file).unwrap_or_default().trim().to_string();
     let machine = match trimmed("/etc/machine-id") {
         id if id.is_empty() || id == "uninitialized" => trimmed("/proc/sys/kernel/random/boot_id"),
@@ -22,12 +25,12 @@ pub fn here() -> Identity {
     };
     let meminfo = host::text("/proc/meminfo").unwrap_or_default();
     let memory_bytes = meminfo::fields(&meminfo).remove("MemTotal").unwrap_or_default();
-    Identity { machine, kernel: host::kernel_release(), memory_bytes }
+    HostId { machine, kernel: host::kernel_release(), memory_bytes }
 }
 
-impl Identity {
+impl HostId {
     /// In what another host differs from this one; `None`: it is the same.
-    pub fn differs(&self, other: &Identity) -> Option<String> {
+    pub fn differs(&self, other: &HostId) -> Option<String> {
         let apart = self.memory_bytes.abs_diff(other.memory_bytes);
         match () {
             () if self.machine != other.machine => {
@@ -55,11 +58,11 @@ mod tests {
         let here = here();
         assert!(!here.machine.is_empty() && here.memory_bytes > 1 << 20);
         assert_eq!(here.differs(&here), None);
-        let other = Identity { machine: "0".into(), ..here.clone() };
+        let other = HostId { machine: "0".into(), ..here.clone() };
         assert!(here.differs(&other).is_some_and(|why| why.contains("machine-id")));
-        let other = Identity { memory_bytes: here.memory_bytes / 2, ..here.clone() };
+        let other = HostId { memory_bytes: here.memory_bytes / 2, ..here.clone() };
         assert!(here.differs(&other).is_some_and(|why| why.contains("memory")));
-        let other = Identity { memory_bytes: here.memory_bytes + 4096, ..here.clone() };
+        let other = HostId { memory_bytes: here.memory_bytes + 4096, ..here.clone() };
         assert_eq!(here.differs(&other), None);
     }
 }

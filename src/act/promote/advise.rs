@@ -182,16 +182,6 @@ impl Advisor {
     }
 }
 
-/// Whether this kernel lets us collapse blocks of that process, and split them again. Changes nothing.
-pub fn allowed(process: &Process) -> Result<(), PromoteError> {
-    opened(process, Change::Collapse).map(|_| ())
-}
-
-/// Whether this kernel lets us split blocks of that process. Changes nothing.
-pub fn may_split(process: &Process) -> Result<(), PromoteError> {
-    opened(process, Change::Split).map(|_| ())
-}
-
 pub(super) fn opened(process: &Process, change: Change) -> Result<Advisor, PromoteError> {
     let pid = process.pid;
     let refused = |refusal| PromoteError::Refused { pid, refusal };
@@ -232,10 +222,10 @@ mod tests {
     fn a_process_that_has_ended_is_not_advised() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
         let process = Process::open(child.id() as i32).expect("it is there");
-        let heard = may_split(&process);
+        let heard = Change::Split.is_allowed(&process);
         assert!(heard.as_ref().err().is_none_or(PromoteError::is_denied), "{heard:?}");
         child.kill().expect("killed");
         child.wait().expect("waited for");
-        assert!(may_split(&process).expect_err("it is gone").is_gone());
+        assert!(Change::Split.is_allowed(&process).expect_err("it is gone").is_gone());
     }
 }

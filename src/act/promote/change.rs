@@ -5,6 +5,7 @@
 //! of shared memory are unmapped by the split and come back with the next access. Where a thread touches one while it is split, the
 //! split fails and the next access maps the huge page again: so blocks that are in use all the time take several turns.
 
+use super::advise::opened;
 use super::done::{Done, Watch};
 use super::run::Run;
 use super::{Block, Pace, PromoteError, Receipt, block_bytes};
@@ -13,32 +14,9 @@ use crate::os::look::Look;
 use crate::os::machine::base_page;
 use crate::os::process::Process;
 
-/// Puts the blocks on huge pages, one call each, in the order given. A block that has fewer pages in memory than it must
-/// have, now that its turn comes, is left; so no hole is ever filled.
-pub fn collapse(
-    process: &Process,
-    blocks: &[Block],
-    pace: Pace,
-    receipt: Option<&mut Receipt>,
-    watch: &mut dyn Watch,
-) -> Result<Done, PromoteError> {
-    Run::start(process, pace, Change::Collapse)?.through(blocks, receipt, watch)
-}
-
-/// Puts the blocks on small pages, one call each, in the order given.
-pub fn split(
-    process: &Process,
-    blocks: &[Block],
-    pace: Pace,
-    receipt: Option<&mut Receipt>,
-    watch: &mut dyn Watch,
-) -> Result<Done, PromoteError> {
-    Run::start(process, pace, Change::Split)?.through(blocks, receipt, watch)
-}
-
 /// There, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub enum Change {
     /// MADV_COLLAPSE (Linux 6.1).
     Collapse,
     /// MADV_COLD (Linux 5.4).
@@ -53,11 +31,29 @@ pub(super) enum Wanted {
 }
 
 impl Change {
-    pub fn takes_memory(self) -> bool {
+    /// Makes it of the blocks, one call each, in the order given. A block that has fewer pages in memory than it must have for a
+    /// collapse, now that its turn comes, is left; so no hole is ever filled.
+    pub fn make(
+        self,
+        process: &Process,
+        blocks: &[Block],
+        pace: Pace,
+        receipt: Option<&mut Receipt>,
+        watch: &mut dyn Watch,
+    ) -> Result<Done, PromoteError> {
+        Run::start(process, pace, self)?.through(blocks, receipt, watch)
+    }
+
+    /// Whether this kernel lets us make it of blocks of that process. Changes nothing.
+    pub fn is_allowed(self, process: &Process) -> Result<(), PromoteError> {
+        opened(process, self).map(|_| ())
+    }
+
+    pub(super) fn takes_memory(self) -> bool {
         self == Change::Collapse
     }
     /// Where the kernel does not say what is huge, a split does no harm.
-    pub fn wanted(self, block: &Block, now: &Look) -> Wanted {
+    pub(super) fn wanted(self, block: &Block, now: &Look) -> Wanted {
         let there = now.resident + if block.fills_zeros { now.zero } else { 0 };
         match self {
             Change::Collapse if self.is_reached(now) == Some(true) => Wanted::IsSo,
@@ -68,18 +64,18 @@ impl Change {
         }
     }
     /// What the kernel is asked for. It can call a page of 4 KiB cold only after it has split the huge one that it is part of.
-    pub fn range(self, block: &Block) -> Range {
+    pub(super) fn range(self, block: &Block) -> Range {
         match self {
             Change::Collapse => block.range,
             Change::Split => Range::sized(block.range.start, base_page()),
         }
     }
-    pub fn is_reached(self, now: &Look) -> Option<bool> {
+    pub(super) fn is_reached(self, now: &Look) -> Option<bool> {
         now.huge.map(|huge| if self == Change::Collapse { huge >= block_bytes() } else { huge == 0 })
     }
     /// Whether what was changed can be found as it was a moment later. A huge page is unmapped before it is known whether it can
     /// be split (mm/huge_memory.c, `unmap_folio`); a fault that waits for it holds a reference, and `folio_ref_freeze` fails.
-    pub fn may_come_back(self) -> bool {
+    pub(super) fn may_come_back(self) -> bool {
         self == Change::Split
     }
 }

@@ -19,8 +19,8 @@ pub mod receipt;
 mod run;
 mod warm;
 
-pub use advise::{Refusal, allowed, may_split};
-pub use change::{collapse, split};
+pub use advise::Refusal;
+pub use change::Change;
 pub use done::{Done, Stopped, Watch};
 pub use pace::Pace;
 pub use price::{CallTimes, Price};

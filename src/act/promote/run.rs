@@ -337,12 +337,13 @@ mod tests {
         };
         let range = Range::sized(crate::base::Addr(block as u64), block_bytes());
         let me = Process::open(std::process::id() as i32).expect("myself");
-        if let Err(error) = super::super::allowed(&me) {
+        if let Err(error) = Change::Collapse.is_allowed(&me) {
             return println!("skipped: {error}");
         }
         let whole = Block { range, resident_min: block_bytes(), fills_zeros: false };
         let pace = Pace { cpu_share: 1.0, stall_budget: Duration::from_secs(10), compact: true };
-        let there = |block| super::super::collapse(&me, &[block], pace, None, &mut ()).expect("it may");
+        let there = |block| Change::Collapse.make(&me, &[block], pace, None, &mut ()).expect("it may");
+        let back = || Change::Split.make(&me, &[whole], pace, None, &mut ()).expect("it may");
         let refused = there(whole);
         assert_eq!(
             refused.refused.get(&Refusal::NotHere),
@@ -354,18 +355,18 @@ mod tests {
         // The first advice wakes khugepaged, which may be there before us; it comes again in ten seconds.
         let mut done = there(whole);
         if done.were_so == 1 {
-            super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");
+            back();
             done = there(Block { fills_zeros: true, ..whole });
         }
         assert_eq!((done.reached_bytes(), done.is_all()), (block_bytes(), true), "{done:?}");
         assert_eq!(there(whole).were_so, 1);
-        let back = super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");
-        assert_eq!((back.reached_bytes(), back.is_all()), (block_bytes(), true), "{back:?}");
+        let small = back();
+        assert_eq!((small.reached_bytes(), small.is_all()), (block_bytes(), true), "{small:?}");
         assert_eq!(there(Block { fills_zeros: true, ..whole }).reached_bytes(), block_bytes());
         // SAFETY: the block is ours; its first half was written.
         unsafe {
             assert!((0..block_bytes() as usize / 2).step_by(511).all(|at| block.add(at).read() == 7));
-            super::super::split(&me, &[whole], pace, None, &mut ()).expect("it may");
+            back();
             libc::madvise(block.cast(), 4096, libc::MADV_DONTNEED);
         }
         assert_eq!(there(Block { fills_zeros: true, ..whole }).no_longer, 1, "a hole is not filled");

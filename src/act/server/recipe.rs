@@ -19,30 +19,53 @@ as_package() {
 const SAID_BYTES_MAX: usize = 600;
 
 /// A program that a recipe brings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recipe {
-    DayTrader,
-    Compiler,
+#[derive(Debug)]
+pub struct Recipe {
+    title: &'static str,
+    /// The name of its directory, and of its function in the script.
+    name: &'static str,
+    script: &'static str,
+    /// A file that is there where the recipe has done its work.
+    proof: &'static str,
+    size: &'static str,
+    /// The commands that it needs.
+    needs: &'static str,
+    /// The option that names its directory.
+    option: &'static str,
 }
+
+pub static DAY_TRADER: Recipe = Recipe {
+    title: "the DayTrader server",
+    name: "daytrader",
+    script: include_str!("../../../scripts/recipes/daytrader.bash"),
+    proof: "tomee/webapps/daytrader/WEB-INF/web.xml",
+    size: "some 100 MB",
+    needs: "mvn, unzip, tar",
+    option: "--server",
+};
+
+pub static COMPILER: Recipe = Recipe {
+    title: "the Scala compiler",
+    name: "compiler",
+    script: include_str!("../../../scripts/recipes/compiler.bash"),
+    proof: "Shapes.scala",
+    size: "some 40 MB",
+    needs: "mvn",
+    option: "--compiler",
+};
 
 /// Why it is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
     #[error(
-        "{title} is not at {}: --fetch brings it from Maven Central ({size}; it needs the commands {needs}), or {option} names \
-         the directory where a recipe has put it", directory.display()
+        "{} is not at {}: --fetch brings it from Maven Central ({}; it needs the commands {}), or {} names the directory where \
+         a recipe has put it", recipe.title, directory.display(), recipe.size, recipe.needs, recipe.option
     )]
-    Missing {
-        title: &'static str,
-        directory: PathBuf,
-        size: &'static str,
-        needs: &'static str,
-        option: &'static str,
-    },
-    #[error("{} is not a directory that the recipe of {title} made: it has no {lacks}", directory.display())]
-    NotOne { title: &'static str, directory: PathBuf, lacks: &'static str },
-    #[error("{title} could not be fetched into {}: {said}", directory.display())]
-    NotFetched { title: &'static str, directory: PathBuf, said: String },
+    Missing { recipe: &'static Recipe, directory: PathBuf },
+    #[error("{} is not a directory that the recipe of {} made: it has no {}", directory.display(), recipe.title, recipe.proof)]
+    NotOne { recipe: &'static Recipe, directory: PathBuf },
+    #[error("{} could not be fetched into {}: {said}", recipe.title, directory.display())]
+    NotFetched { recipe: &'static Recipe, directory: PathBuf, said: String },
     #[error("{}: {error}", path.display())]
     File { path: PathBuf, error: io::Error },
     #[error("there is no home directory to fetch into: set MARUSA_WORKLOADS to a directory")]
@@ -50,86 +73,37 @@ pub enum RecipeError {
 }
 
 impl Recipe {
-    pub fn title(self) -> &'static str {
-        match self {
-            Recipe::DayTrader => "the DayTrader server",
-            Recipe::Compiler => "the Scala compiler",
-        }
-    }
-
-    /// The name of its directory, and of its function in the script.
-    fn name(self) -> &'static str {
-        match self {
-            Recipe::DayTrader => "daytrader",
-            Recipe::Compiler => "compiler",
-        }
-    }
-
-    fn script(self) -> &'static str {
-        match self {
-            Recipe::DayTrader => include_str!("../../../scripts/recipes/daytrader.bash"),
-            Recipe::Compiler => include_str!("../../../scripts/recipes/compiler.bash"),
-        }
-    }
-
-    /// A file that is there where the recipe has done its work.
-    fn proof(self) -> &'static str {
-        match self {
-            Recipe::DayTrader => "tomee/webapps/daytrader/WEB-INF/web.xml",
-            Recipe::Compiler => "Shapes.scala",
-        }
-    }
-
-    fn missing(self, directory: PathBuf) -> RecipeError {
-        let (size, needs, option) = match self {
-            Recipe::DayTrader => ("some 100 MB", "mvn, unzip, tar", "--server"),
-            Recipe::Compiler => ("some 40 MB", "mvn", "--compiler"),
-        };
-        RecipeError::Missing { title: self.title(), directory, size, needs, option }
-    }
-
     /// The directory in which it lies: the one that was named, or its place in the cache, where `fetch` brings it.
-    pub fn directory(self, named: Option<&Path>, fetch: bool) -> Result<PathBuf, RecipeError> {
+    pub fn directory(&'static self, named: Option<&Path>, fetch: bool) -> Result<PathBuf, RecipeError> {
         if let Some(directory) = named {
-            let title = self.title();
-            return match directory.join(self.proof()).exists() {
+            return match directory.join(self.proof).exists() {
                 true => absolute(directory),
-                false => Err(RecipeError::NotOne {
-                    title,
-                    directory: directory.to_path_buf(),
-                    lacks: self.proof(),
-                }),
+                false => Err(RecipeError::NotOne { recipe: self, directory: directory.to_path_buf() }),
             };
         }
-        let directory = cache()?.join(self.name());
-        if directory.join("fetched").exists() && directory.join(self.proof()).exists() {
+        let directory = cache()?.join(self.name);
+        if directory.join("fetched").exists() && directory.join(self.proof).exists() {
             return absolute(&directory);
         }
         if !fetch {
-            return Err(self.missing(directory));
+            return Err(RecipeError::Missing { recipe: self, directory });
         }
         self.fetch(&directory)?;
         absolute(&directory)
     }
 
     /// Into a sibling directory, renamed when complete: an interrupted fetch leaves nothing half done.
-    fn fetch(self, directory: &Path) -> Result<(), RecipeError> {
+    fn fetch(&'static self, directory: &Path) -> Result<(), RecipeError> {
         let failed = |error: io::Error| RecipeError::File { path: directory.to_path_buf(), error };
         let parent = directory.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(failed)?;
         let part = tempfile::Builder::new().prefix(".part-").tempdir_in(parent).map_err(failed)?;
-        let script = format!(
-            "set -euo pipefail\n{COMMON}{NOTHING_INSTALLED}{}\nfetch_{}\n",
-            self.script(),
-            self.name()
-        );
+        let Recipe { name, script, .. } = self;
+        let script = format!("set -euo pipefail\n{COMMON}{NOTHING_INSTALLED}{script}\nfetch_{name}\n");
         let mut bash = Command::new("bash");
         bash.args(["-c", &script]).current_dir(part.path()).stdin(Stdio::null());
-        let not_fetched = |said: String| RecipeError::NotFetched {
-            title: self.title(),
-            directory: directory.to_path_buf(),
-            said,
-        };
+        let not_fetched =
+            |said: String| RecipeError::NotFetched { recipe: self, directory: directory.to_path_buf(), said };
         let output = bash.output().map_err(|error| not_fetched(format!("bash does not run: {error}")))?;
         if !output.status.success() {
             return Err(not_fetched(end_of(&output.stderr)));
@@ -167,10 +141,10 @@ mod tests {
     #[test]
     fn a_directory_that_is_none_says_what_it_lacks() {
         let place = tempfile::tempdir().expect("a directory");
-        let error = Recipe::DayTrader.directory(Some(place.path()), true).expect_err("empty").to_string();
+        let error = DAY_TRADER.directory(Some(place.path()), true).expect_err("empty").to_string();
         assert!(error.contains("it has no tomee/webapps/daytrader"), "{error}");
         fs::write(place.path().join("Shapes.scala"), "").expect("a file");
-        assert!(Recipe::Compiler.directory(Some(place.path()), false).is_ok());
+        assert!(COMPILER.directory(Some(place.path()), false).is_ok());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::machine;
 use super::saved::{self, Saved};
 use super::throughput::server_jdk;
 use crate::act::programs::Programs;
-use crate::act::server::recipe::Recipe;
+use crate::act::server::recipe;
 use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, rfc3339};
 use crate::cmd::{Failure, amount, check_output};
@@ -135,8 +135,8 @@ fn installed(args: &Args) -> Vec<(Program, Result<PathBuf, String>)> {
     let fetch = args.fetch && !args.dry_run;
     let of = |program: &Program| {
         let directory = match program {
-            Program::DayTrader => Recipe::DayTrader.directory(args.server.as_deref(), fetch),
-            Program::Compiler => Recipe::Compiler.directory(args.compiler.as_deref(), fetch),
+            Program::DayTrader => recipe::DAY_TRADER.directory(args.server.as_deref(), fetch),
+            Program::Compiler => recipe::COMPILER.directory(args.compiler.as_deref(), fetch),
         };
         (*program, directory.map_err(|error| error.to_string()))
     };

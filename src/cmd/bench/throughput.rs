@@ -7,7 +7,7 @@ use super::jdk::{Jdk, JdkArgs};
 use super::machine;
 use super::rounds::{self, ArmsArgs, whole_mib};
 use crate::act::server::ServerError;
-use crate::act::server::recipe::Recipe;
+use crate::act::server::recipe;
 use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::throughput::{Settings, arms};
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let settings = settings(args, &jdk)?;
     let arms = arms(&settings.heaps, &settings.pages);
     let is_dry_run = args.arms.saved.turns.dry_run;
-    let found = Recipe::DayTrader.directory(args.server.as_deref(), args.fetch && !is_dry_run);
+    let found = recipe::DAY_TRADER.directory(args.server.as_deref(), args.fetch && !is_dry_run);
     let (installed, missing) = match found {
         Ok(installed) => (installed, None),
         Err(error) if is_dry_run => (PathBuf::new(), Some(error.to_string())),

@@ -1,7 +1,7 @@
 //! `marusa pages apply PLAN`: shows what would change, asks, changes it behind a journal, and says the way back.
 
 use super::door::{failure, state_directory};
-use crate::act::door::identity::{self, Identity};
+use crate::act::door::identity;
 use crate::act::door::journal::PlanMark;
 use crate::act::door::{self, Linux, Outcome, Request, Store, jvm_option, settings};
 use crate::act::signals::Blocked;
@@ -134,12 +134,7 @@ fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Plan> {
 }
 
 fn same_host(plan: &Plan) -> anyhow::Result<()> {
-    let there = Identity {
-        machine: plan.host.machine.clone(),
-        kernel: plan.host.kernel.clone(),
-        memory_bytes: plan.host.memory_bytes,
-    };
-    match identity::here().differs(&there) {
+    match identity::here().differs(&plan.host) {
         None => Ok(()),
         Some(why) => Err(Failure::usage(format!(
             "the plan was made for another host, or before this one changed: {why}; make it again here"

@@ -3,7 +3,7 @@
 
 use super::door;
 use super::target::{self, Areas, Bar, Look};
-use crate::act::promote::{self, Done, Pace, Receipt, Stopped, receipt::ReceiptError};
+use crate::act::promote::{Change, Done, Pace, Receipt, Stopped, receipt::ReceiptError};
 use crate::base::Bytes;
 use crate::cmd::{self, Failure};
 use crate::os::process::Process;
@@ -50,7 +50,8 @@ pub fn run(args: &CollapseArgs) -> anyhow::Result<u8> {
     let mut receipt =
         Receipt::create(&door::state_directory(args.state.as_deref())?, &process).map_err(unwritten)?;
     let measure = Measure::start(&process);
-    let done = promote::collapse(&process, &blocks, pace, Some(&mut receipt), &mut Bar::new("collapsing"))
+    let done = Change::Collapse
+        .make(&process, &blocks, pace, Some(&mut receipt), &mut Bar::new("collapsing"))
         .map_err(target::refused)?;
     let after = measure.end(&process, &args.areas, Some(receipt.path.display().to_string()));
     tell(args.json, &asked, &before, &done, &after)
@@ -58,7 +59,7 @@ pub fn run(args: &CollapseArgs) -> anyhow::Result<u8> {
 
 /// Why it could not be done.
 fn hindrance(process: &Process, before: &Look) -> anyhow::Result<()> {
-    promote::allowed(process).map_err(target::refused)?;
+    Change::Collapse.is_allowed(process).map_err(target::refused)?;
     if before.snapshot.os.status.thp_enabled == Some(false) {
         let message = format!(
             "pid {} has transparent huge pages disabled by prctl(PR_SET_THP_DISABLE) (THP_enabled: 0 in /proc/{}/status); \

@@ -2,7 +2,7 @@
 
 use super::code;
 use crate::act::ask_jdk::{self, AskError};
-use crate::act::door::identity::{self, Identity};
+use crate::act::door::identity;
 use crate::base::printable::escaped_lines;
 use crate::base::{Gap, Why, rfc3339};
 use crate::cmd::{self, Failure, amount, check_output};
@@ -18,7 +18,7 @@ use crate::pages::emit::Emit;
 use crate::pages::feasible::Preference;
 use crate::pages::plan::{self, Request, Running};
 use crate::pages::subject::{self, Wanted};
-use crate::pages::{Feasible, HostId, Mode, Plan, Subject, Vm, persist};
+use crate::pages::{Feasible, Mode, Plan, Subject, Vm, persist};
 use crate::show::json;
 use crate::show::pages::{code as show_code, plan as show};
 use crate::snapshot::{Snapshot, Want};
@@ -107,7 +107,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
     args.output.iter().try_for_each(|path| check_output(path))?;
     let plan = match (args.code, &args.jdk) {
         (true, Some(jdk)) => {
-            code::plan(Path::new(jdk), args.name.as_deref().map(plan::clean_name), host_id())?
+            code::plan(Path::new(jdk), args.name.as_deref().map(plan::clean_name), identity::here())?
         }
         _ => make(args)?,
     };
@@ -173,7 +173,7 @@ fn make(args: &PlanArgs) -> anyhow::Result<Plan> {
         instances: args.instances,
         name: args.name.as_deref().map(plan::clean_name),
         host: &host,
-        host_id: host_id(),
+        host_id: identity::here(),
         made_at: rfc3339(SystemTime::now()),
         made_by: format!("marusa {}", env!("CARGO_PKG_VERSION")),
         launch: found.launch,
@@ -197,12 +197,6 @@ fn fits(heap: u64, instances: u64, total: u64) -> anyhow::Result<()> {
         heap >> 20,
         total >> 20
     )))
-}
-
-/// As `apply` looks at it.
-fn host_id() -> HostId {
-    let Identity { machine, kernel, memory_bytes } = identity::here();
-    HostId { machine, kernel, memory_bytes }
 }
 
 /// A running JVM is planned for as it runs; clap does not ask for --jdk where a TARGET excludes it.

@@ -3,7 +3,7 @@
 
 use super::metric::{Better, Metric, MetricArgs};
 use super::target::{self, Areas};
-use crate::act::promote::{self, Block, Done, Pace, Stopped};
+use crate::act::promote::{Block, Change, Done, Pace, Stopped};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::printable::escaped_lines;
 use crate::base::redact;
@@ -105,7 +105,7 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
     if args.dry_run {
         return dry_run(args, &subject);
     }
-    promote::allowed(&process).map_err(target::refused)?;
+    Change::Collapse.is_allowed(&process).map_err(target::refused)?;
     let mut live = Live::new(args, &process, metric, chosen.small, chosen.huge)?;
     if !args.json {
         show::table_head(&mut stdout().lock())?;
@@ -176,10 +176,8 @@ impl<'a> Live<'a> {
     fn change(&mut self, arm: Arm, blocks: &[Block]) -> Result<Done, End> {
         let started = Instant::now();
         let pace = Pace { cpu_share: self.args.cpu_budget, ..self.args.areas.pace() };
-        let done = match arm {
-            Arm::Huge => promote::collapse(self.process, blocks, pace, None, &mut ()),
-            Arm::Small => promote::split(self.process, blocks, pace, None, &mut ()),
-        };
+        let change = if arm == Arm::Huge { Change::Collapse } else { Change::Split };
+        let done = change.make(self.process, blocks, pace, None, &mut ());
         self.after.switches += 1;
         self.after.switch_seconds += started.elapsed().as_secs_f64();
         match done {

@@ -2,7 +2,7 @@
 
 use super::collapse::{Measure, nothing_done, tell, tell_before};
 use super::target::{self, Areas, Bar, Chosen, Look};
-use crate::act::promote::{self, Pace, Receipt, receipt};
+use crate::act::promote::{Change, Pace, Receipt, receipt};
 use crate::cmd::{self, Failure, amount};
 use crate::os::process::Process;
 use crate::pages::blocks::PlannedBlock;
@@ -45,7 +45,7 @@ pub fn run(args: &SplitArgs) -> anyhow::Result<u8> {
     }
     let pace = Pace { cpu_share: args.cpu_budget, ..areas.pace() };
     let asked = Asked { direction: Direction::Split, wanted: areas.wanted(), pace, dry_run: args.dry_run };
-    let hindrance = promote::may_split(&process).map_err(target::refused);
+    let hindrance = Change::Split.is_allowed(&process).map_err(target::refused);
     let blocks = target::to_change(&before.plan.on_2m);
     if !args.json {
         tell_before(&before, &asked, blocks.len())?;
@@ -55,7 +55,8 @@ pub fn run(args: &SplitArgs) -> anyhow::Result<u8> {
     }
     let mut kept = args.receipt.as_deref().map(Receipt::reopen).transpose().map_err(unread)?;
     let measure = Measure::start(&process);
-    let done = promote::split(&process, &blocks, pace, kept.as_mut(), &mut Bar::new("splitting"))
+    let done = Change::Split
+        .make(&process, &blocks, pace, kept.as_mut(), &mut Bar::new("splitting"))
         .map_err(target::refused)?;
     let mut after =
         measure.end(&process, &areas, args.receipt.as_ref().map(|path| path.display().to_string()));

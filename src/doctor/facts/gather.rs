@@ -34,7 +34,7 @@ pub struct Gathered {
 }
 
 /// A JVM, by what people know it by.
-#[derive(Clone, Debug, schemars::JsonSchema, serde::Serialize)]
+#[derive(Clone, Debug, Default, schemars::JsonSchema, serde::Serialize)]
 pub struct Patient {
     pub pid: i32,
     /// The main class, the jar or the module.
@@ -187,17 +187,7 @@ impl Gathered {
 }
 
 fn unknown(pid: i32) -> Patient {
-    Patient {
-        pid,
-        main: None,
-        server: None,
-        user: String::new(),
-        container: None,
-        version: None,
-        gc: None,
-        resident_bytes: None,
-        unread: None,
-    }
+    Patient { pid, ..Patient::default() }
 }
 
 fn unopened(error: &OpenError) -> Gap {

@@ -1,6 +1,6 @@
 //! The quota of the cgroup stops the JVM: no thread of it runs until the next period, also none that is in a GC pause.
 
-use super::gc_threads::quota_of;
+use super::vm_threads::quota_of;
 use crate::doctor::facts::percent;
 use crate::doctor::{Evidence, Finding, JvmFacts, Level, Remedy, types::Cost};
 use crate::os::cpu_stat::CpuStat;

@@ -1,7 +1,7 @@
-//! A library or an agent starts processes by `fork` itself: the price is that of `fork_large_heap`, and no option of the JVM changes
+//! A library or an agent starts processes by `fork` itself: the price is that of `fork-large-heap`, and no option of the JVM changes
 //! it.
 
-use super::fork_large_heap::Price;
+use super::launch_mechanism::Price;
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
 use crate::os::elf_imports::Import;
 use crate::snapshot::forks::Forker;

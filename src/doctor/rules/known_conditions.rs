@@ -54,7 +54,7 @@ pub fn limits(facts: &Facts, jvm: &JvmFacts) -> Vec<Evidence> {
     if let Some(quota) =
         jvm.cpus.as_ref().ok().filter(|cpus| cpus.count() < cpus.allowed).and_then(|cpus| cpus.quota)
     {
-        evidence.push(super::gc_threads::quota_of(quota, &jvm.bounds));
+        evidence.push(super::vm_threads::quota_of(quota, &jvm.bounds));
     }
     evidence
 }

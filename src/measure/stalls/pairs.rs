@@ -16,7 +16,7 @@ use super::interval::{Counts, Interval, Key, Seen};
 use super::spans::{Doing, Span, Thread};
 use crate::base::limits::{STALL_HOLES_MAX, STALL_THREADS_MAX};
 use crate::os::cpu_time::Daemon;
-use crate::os::trace::{Batch, Event, ScanStatus, What};
+use crate::os::trace::{Batch, Event, What};
 use std::collections::{BTreeMap, HashMap};
 
 /// A fault of a huge page that seems to take longer was none: the page table that ends it belongs to a later fault.
@@ -196,9 +196,9 @@ impl Pairs {
         }
     }
 
-    fn scanned(&mut self, tid: i32, status: ScanStatus) {
+    fn scanned(&mut self, tid: i32, status: &'static str) {
         if self.daemons.get(&tid) == Some(&Daemon::Khugepaged) {
-            *self.interval.scans.entry(status.word()).or_default() += 1;
+            *self.interval.scans.entry(status).or_default() += 1;
         }
     }
 

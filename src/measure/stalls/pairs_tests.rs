@@ -1,7 +1,7 @@
 use super::*;
 use crate::measure::stalls::Stall;
 use crate::measure::stalls::interval::{Figures, Missing};
-use crate::os::trace::{CompactionStatus, Hole as Lost};
+use crate::os::trace::Hole as Lost;
 
 const MS: u64 = 1_000_000;
 
@@ -18,7 +18,7 @@ fn begin(ms: u64, tid: i32) -> Event {
 }
 
 fn end(ms: u64, tid: i32) -> Event {
-    event(ms, tid, What::CompactionEnd { is_sync: true, status: CompactionStatus::Success })
+    event(ms, tid, What::CompactionEnd { is_sync: true, status: "success" })
 }
 
 fn batch(until_ms: u64, events: &[Event]) -> Batch {
@@ -116,8 +116,7 @@ fn time_belongs_to_the_innermost_so_the_sum_is_no_longer_than_the_clock() {
 fn a_huge_page_is_a_fault_or_a_collapse_by_its_end_and_else_nothing() {
     let mm = crate::os::trace::Mm(1);
     let got = |ms, tid| event(ms, tid, What::PageAlloc { order: 9, is_failed: false });
-    let collapsed =
-        |ms, tid| event(ms, tid, What::Collapse { status: ScanStatus::Succeeded, is_file: false, mm });
+    let collapsed = |ms, tid| event(ms, tid, What::Collapse { status: "succeeded", is_file: false, mm });
     let interval = one(
         500,
         &[
@@ -129,7 +128,7 @@ fn a_huge_page_is_a_fault_or_a_collapse_by_its_end_and_else_nothing() {
             collapsed(16, 8),
             got(20, 90),
             collapsed(23, 90),
-            event(24, 90, What::KhugepagedScan { status: ScanStatus::Succeeded, is_file: false, mm }),
+            event(24, 90, What::KhugepagedScan { status: "succeeded", is_file: false, mm }),
             got(30, 9),
             event(200, 9, What::PageTable),
         ],

@@ -6,7 +6,7 @@ use crate::jvm::command_line;
 use crate::measure::kinds::Kinds;
 use crate::os::cpu_time::{self, ProcessTime};
 use crate::os::host;
-use crate::os::process::{OpenError, Process};
+use crate::os::process::Process;
 use crate::snapshot::discover;
 use std::collections::BTreeMap;
 
@@ -16,19 +16,14 @@ pub struct Named {
     /// The main class or jar of a JVM, else the name of the command.
     pub name: String,
     pub is_jvm: bool,
-    pub is_kernel: bool,
     /// When it was last seen.
     time: ProcessTime,
 }
 
 impl Named {
     fn look(pid: i32, time: ProcessTime) -> Named {
-        let process = match Process::open(pid) {
-            Ok(process) => process,
-            Err(error) => {
-                let is_kernel = matches!(error, OpenError::KernelThread(_));
-                return Named { name: time.name.clone(), is_jvm: false, is_kernel, time };
-            }
+        let Ok(process) = Process::open(pid) else {
+            return Named { name: time.name.clone(), is_jvm: false, time };
         };
         let arguments = process.arguments().unwrap_or_default();
         let is_launcher = command_line::is_launcher(&arguments);
@@ -41,7 +36,7 @@ impl Named {
             .filter(|line| !line.may_be_in_file)
             .and_then(|line| line.main);
         let name = main.unwrap_or_else(|| time.name.clone());
-        Named { name, is_jvm, is_kernel: false, time }
+        Named { name, is_jvm, time }
     }
 }
 
@@ -92,15 +87,6 @@ impl Processes {
 
     pub fn get(&self, pid: i32) -> Option<&Named> {
         self.known.get(&pid)
-    }
-
-    /// A process that was looked at before, without the machine.
-    #[cfg(test)]
-    pub fn with(mut self, pid: i32, name: &str, is_jvm: bool) -> Processes {
-        let time = ProcessTime { name: name.to_string(), ..ProcessTime::default() };
-        let known = Named { name: name.to_string(), is_jvm, is_kernel: false, time };
-        self.known.insert(pid, known);
-        self
     }
 }
 
@@ -157,16 +143,26 @@ impl CpuLook {
 mod tests {
     use super::*;
 
+    impl Processes {
+        /// A process that was looked at before, without the machine.
+        pub fn with(mut self, pid: i32, name: &str, is_jvm: bool) -> Processes {
+            let time = ProcessTime { name: name.to_string(), ..ProcessTime::default() };
+            let known = Named { name: name.to_string(), is_jvm, time };
+            self.known.insert(pid, known);
+            self
+        }
+    }
+
     #[test]
     fn this_process_is_no_jvm_and_is_looked_at_once() {
         let me = std::process::id() as i32;
         let mut processes = Processes::default();
         processes.look([me, -1, me].into_iter());
         let known = processes.get(me).expect("looked at").clone();
-        assert!(!known.is_jvm && !known.is_kernel && !known.name.is_empty());
+        assert!(!known.is_jvm && !known.name.is_empty());
         assert!(processes.get(-1).is_none());
         processes.look([2].into_iter());
-        assert!(processes.get(2).is_none_or(|it| it.is_kernel || !it.name.is_empty()));
+        assert!(processes.get(2).is_none_or(|it| !it.name.is_empty()));
     }
 
     #[test]

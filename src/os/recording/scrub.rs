@@ -11,7 +11,7 @@ const TEXT_UNITS: usize = 6;
 
 /// Replaces text by zeros in all that is known and for which `may_hold_text` is true; where it did. Words for which `is_kept`
 /// is true stay.
-pub fn scrub(
+pub(super) fn scrub(
     known: &mut Sparse,
     may_hold_text: impl Fn(Addr) -> bool,
     is_kept: impl Fn(u64) -> bool,
@@ -47,7 +47,7 @@ const RUN_BYTES_MAX: u64 = 64 * PAGE;
 /// What is known without a break.
 fn runs(known: &Sparse) -> Vec<Range> {
     let mut runs: Vec<Range> = Vec::new();
-    for (at, bytes) in known.pieces_from(Addr::NULL) {
+    for (at, bytes) in known.pieces() {
         let piece = Range::sized(at, bytes.len() as u64);
         match runs.last_mut() {
             Some(last) if last.end == at && last.bytes() < RUN_BYTES_MAX => last.end = piece.end,

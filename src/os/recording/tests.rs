@@ -95,14 +95,6 @@ fn what_stands_for_text_takes_the_place_of_text_that_was_read_as_numbers() {
     assert_eq!(&bytes, b"x\0\0\0\0\0\0\0\0\0\0\0\0\0\0x");
 }
 
-#[test]
-fn blanked_bytes_stay_known_and_are_zero() {
-    let mut sparse = Sparse::default();
-    sparse.put(Addr(0x1000), b"secret!!");
-    sparse.blank(Addr(0x1000), 100);
-    assert_eq!(sparse.u64(Addr(0x1000)), Ok(0));
-}
-
 /// A file that a program maps to read it may hold private data; a library's constants do not.
 #[test]
 fn of_a_mapped_file_that_is_no_program_no_text_is_kept() {

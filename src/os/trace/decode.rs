@@ -2,7 +2,7 @@
 //!
 //! A kernel that lacks a tracepoint, or a field of one, gives a gap for it; the others are read.
 
-use super::event::{CompactionStatus, Event, Mm, ScanStatus, What};
+use super::event::{Event, Mm, What, status};
 use super::format::{Field, Format};
 use crate::base::{Gap, Known, Why};
 use std::collections::BTreeMap;
@@ -123,13 +123,7 @@ pub struct Decoder {
 struct Layout {
     source: Source,
     fields: Vec<Field>,
-    statuses: Vec<(i64, Status)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Status {
-    Compaction(CompactionStatus),
-    Scan(ScanStatus),
+    statuses: Vec<(i64, &'static str)>,
 }
 
 impl Source {
@@ -227,14 +221,11 @@ pub struct Undecoded;
 impl Layout {
     /// `Err`: the field that is missing.
     fn new(source: Source, format: &Format) -> Result<Layout, &'static str> {
-        let (_, _, _, names, status) = source.row();
+        let (_, _, _, names, of_status) = source.row();
         let fields: Result<Vec<Field>, &'static str> =
             names.iter().map(|name| format.field(name).ok_or(*name)).collect();
-        let status_of = |word: &str| match source {
-            Source::CompactionEnd => Status::Compaction(CompactionStatus::of(word)),
-            _ => Status::Scan(ScanStatus::of(word)),
-        };
-        let statuses = format.words(status).iter().map(|(number, word)| (*number, status_of(word))).collect();
+        let words = format.words(of_status);
+        let statuses = words.iter().map(|(number, word)| (*number, status(word))).collect();
         Ok(Layout { source, fields: fields?, statuses })
     }
 
@@ -249,9 +240,7 @@ impl Layout {
         let mm = || Some(Mm(number(0)? as u64));
         Some(match self.source {
             Source::CompactionBegin => What::CompactionBegin { is_sync: is(0)? },
-            Source::CompactionEnd => {
-                What::CompactionEnd { is_sync: is(0)?, status: self.compaction(number(1)?) }
-            }
+            Source::CompactionEnd => What::CompactionEnd { is_sync: is(0)?, status: self.status(number(1)?) },
             Source::CompactionTry => What::CompactionTry { order: small(0)? },
             Source::CompactionDeferred => What::CompactionDeferred { order: small(0)? },
             Source::ReclaimBegin => What::ReclaimBegin { order: small(0)? },
@@ -269,12 +258,12 @@ impl Layout {
                 What::ExtFrag { order, fallback_order, is_fragmenting: fallback_order < HUGE_ORDER }
             }
             Source::ScanPmd | Source::ScanFile => What::KhugepagedScan {
-                status: self.scan(number(1)?),
+                status: self.status(number(1)?),
                 is_file: self.source == Source::ScanFile,
                 mm: mm()?,
             },
             Source::Collapse | Source::CollapseFile => What::Collapse {
-                status: self.scan(number(1)?),
+                status: self.status(number(1)?),
                 is_file: self.source == Source::CollapseFile,
                 mm: mm()?,
             },
@@ -302,22 +291,8 @@ impl Layout {
         }
     }
 
-    fn compaction(&self, number: i64) -> CompactionStatus {
-        match self.status(number) {
-            Some(Status::Compaction(status)) => status,
-            _ => CompactionStatus::Other,
-        }
-    }
-
-    fn scan(&self, number: i64) -> ScanStatus {
-        match self.status(number) {
-            Some(Status::Scan(status)) => status,
-            _ => ScanStatus::Failed("other"),
-        }
-    }
-
-    fn status(&self, number: i64) -> Option<Status> {
-        self.statuses.iter().find(|(known, _)| *known == number).map(|(_, status)| *status)
+    fn status(&self, number: i64) -> &'static str {
+        self.statuses.iter().find(|(known, _)| *known == number).map_or("other", |(_, status)| status)
     }
 }
 

@@ -34,7 +34,7 @@ pub enum What {
     /// writes to /proc/sys/vm/compact_memory. Never nested in one thread.
     CompactionBegin { is_sync: bool },
     /// compaction:mm_compaction_end: the end of the same call.
-    CompactionEnd { is_sync: bool, status: CompactionStatus },
+    CompactionEnd { is_sync: bool, status: &'static str },
     /// compaction:mm_compaction_try_to_compact_pages: an allocation of `order` goes to compact directly (not kcompactd); begins
     /// and ends of zones follow, or `CompactionDeferred`.
     CompactionTry { order: u32 },
@@ -60,10 +60,10 @@ pub enum What {
     ExtFrag { order: u32, fallback_order: u32, is_fragmenting: bool },
     /// huge_memory:mm_khugepaged_scan_pmd and mm_khugepaged_scan_file: one range of 2 MiB was looked at, and collapsed
     /// where `status` is success. The event comes after the collapse. By khugepaged, or by who called MADV_COLLAPSE.
-    KhugepagedScan { status: ScanStatus, is_file: bool, mm: Mm },
+    KhugepagedScan { status: &'static str, is_file: bool, mm: Mm },
     /// huge_memory:mm_collapse_huge_page and mm_khugepaged_collapse_file: the end of one collapse. It began, to within what
     /// the allocation took, with `PageAlloc { order: 9 }` of the same thread.
-    Collapse { status: ScanStatus, is_file: bool, mm: Mm },
+    Collapse { status: &'static str, is_file: bool, mm: Mm },
     /// compaction:mm_compaction_kcompactd_wake: by kcompactd itself, when it begins to work.
     KcompactdWake { node: u32, order: u32 },
     /// compaction:mm_compaction_kcompactd_sleep.
@@ -72,32 +72,6 @@ pub enum What {
     KswapdWake { node: u32, order: u32 },
     /// vmscan:mm_vmscan_kswapd_sleep.
     KswapdSleep { node: u32 },
-}
-
-/// `enum compact_result` of include/linux/compaction.h.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompactionStatus {
-    Success,
-    /// All of the zone was gone through without success.
-    Complete,
-    PartialSkipped,
-    /// It gave up because others held the locks, or a signal came.
-    Contended,
-    Skipped,
-    Deferred,
-    NoSuitablePage,
-    Continue,
-    NotSuitableZone,
-    /// A word of a kernel that is newer than this list.
-    Other,
-}
-
-/// `enum scan_result` of mm/khugepaged.c, in the kernel's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanStatus {
-    Succeeded,
-    /// The kernel's word: "exceed_none_pte".
-    Failed(&'static str),
 }
 
 /// Which address space it was: the kernel's own pointer, good only for telling one from another. Never shown.
@@ -141,31 +115,19 @@ impl std::fmt::Debug for Mm {
     }
 }
 
-const COMPACTION_WORDS: [(CompactionStatus, &str); 9] = [
-    (CompactionStatus::Success, "success"),
-    (CompactionStatus::Complete, "complete"),
-    (CompactionStatus::PartialSkipped, "partial_skipped"),
-    (CompactionStatus::Contended, "contended"),
-    (CompactionStatus::Skipped, "skipped"),
-    (CompactionStatus::Deferred, "deferred"),
-    (CompactionStatus::NoSuitablePage, "no_suitable_page"),
-    (CompactionStatus::Continue, "continue"),
-    (CompactionStatus::NotSuitableZone, "not_suitable_zone"),
-];
-
-impl CompactionStatus {
-    /// By the kernel's word, COMPACTION_STATUS of include/trace/events/mmflags.h.
-    pub fn of(word: &str) -> CompactionStatus {
-        let known = COMPACTION_WORDS.iter().find(|(_, known)| *known == word);
-        known.map_or(CompactionStatus::Other, |(status, _)| *status)
-    }
-    pub fn word(self) -> &'static str {
-        COMPACTION_WORDS.iter().find(|(known, _)| *known == self).map_or("other", |(_, word)| word)
-    }
-}
-
-/// SCAN_STATUS of include/trace/events/huge_memory.h, Linux 6.18, and words of older kernels.
-const SCAN_WORDS: [&str; 34] = [
+/// COMPACTION_STATUS of include/trace/events/mmflags.h and SCAN_STATUS of include/trace/events/huge_memory.h, Linux 6.18, and
+/// words of older kernels.
+const STATUS_WORDS: [&str; 44] = [
+    "success",
+    "complete",
+    "partial_skipped",
+    "contended",
+    "skipped",
+    "deferred",
+    "no_suitable_page",
+    "continue",
+    "not_suitable_zone",
+    "succeeded",
     "failed",
     "pmd_null",
     "pmd_none",
@@ -202,22 +164,9 @@ const SCAN_WORDS: [&str; 34] = [
     "page_count",
 ];
 
-impl ScanStatus {
-    pub fn of(word: &str) -> ScanStatus {
-        match word {
-            "succeeded" => ScanStatus::Succeeded,
-            _ => {
-                ScanStatus::Failed(SCAN_WORDS.iter().copied().find(|known| *known == word).unwrap_or("other"))
-            }
-        }
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            ScanStatus::Succeeded => "succeeded",
-            ScanStatus::Failed(word) => word,
-        }
-    }
+/// A status by the kernel's word; "other" where the kernel is newer than the list.
+pub(super) fn status(word: &str) -> &'static str {
+    STATUS_WORDS.iter().find(|known| **known == word).copied().unwrap_or("other")
 }
 
 #[cfg(test)]
@@ -226,12 +175,10 @@ mod tests {
 
     #[test]
     fn a_status_is_known_by_its_word() {
-        for word in ["success", "complete", "contended", "not_suitable_zone"] {
-            assert_eq!(CompactionStatus::of(word).word(), word);
+        for word in ["success", "complete", "contended", "not_suitable_zone", "succeeded", "exceed_none_pte"]
+        {
+            assert_eq!(status(word), word);
         }
-        assert_eq!(CompactionStatus::of("brand_new").word(), "other");
-        assert_eq!(ScanStatus::of("succeeded"), ScanStatus::Succeeded);
-        assert_eq!(ScanStatus::of("exceed_none_pte").word(), "exceed_none_pte");
-        assert_eq!(ScanStatus::of("brand_new"), ScanStatus::Failed("other"));
+        assert_eq!(status("brand_new"), "other");
     }
 }

@@ -8,4 +8,4 @@ pub mod names;
 pub mod ring;
 pub mod tracefs;
 
-pub use event::{Batch, CompactionStatus, Event, Hole, Mm, ScanStatus, What};
+pub use event::{Batch, Event, Hole, Mm, What};

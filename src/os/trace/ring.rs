@@ -7,6 +7,7 @@
 //! the only ones that Marusa is built for.
 
 use super::format::PageForm;
+use crate::os::symbols::number;
 
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
@@ -44,7 +45,7 @@ pub fn events(page: &[u8], form: &PageForm, mut each: impl FnMut(u64, &[u8])) ->
     let Some(data) = all.get(..length) else { return Some(Page { is_broken: true, ..result }) };
     if result.has_hole && commit & MISSED_STORED != 0 {
         let count = all.get(length..).and_then(|rest| rest.get(..form.commit.bytes));
-        result.lost = count.map(little_endian);
+        result.lost = count.map(|count| number(count, 0, count.len()));
     }
     let (mut at_ns, mut rest) = (from_ns, data);
     while !rest.is_empty() {
@@ -109,10 +110,6 @@ fn step(bytes: &[u8]) -> Option<(Step<'_>, &[u8])> {
 fn word(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<4>()?;
     Some((u32::from_le_bytes(*head), rest))
-}
-
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
 /// The upper 5 bits of a time are those of the time before, unless it would be earlier: then a turn was made.

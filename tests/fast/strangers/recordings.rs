@@ -1,10 +1,10 @@
 //! Recordings: records that unpack to gigabytes, lists of JVMs, of names and of moments that would take hours.
 
 use super::*;
+use marusa::base::varint;
 use marusa::map::Area;
 use marusa::record::frame::{self, Kind, MAGIC};
 use marusa::record::key::{Key, Measure, Subject};
-use marusa::record::varint;
 
 #[derive(Default)]
 struct File(Vec<u8>);
