@@ -5,23 +5,68 @@ use super::signals;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::os::cpu_time::of_this_thread;
 use crate::os::machine::{base_page, huge_page};
+use crate::os::page_kind::size_name;
 use crate::os::process::{Process, gap};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Barrier;
 use std::time::Instant;
 
-/// What one entry of the second level maps.
 /// Bytes touched between two checks for a signal to end: some 20 ms on 4 KiB pages.
 const LOOK_BYTES: Bytes = 64 << 20;
 const WHAT: &str = "memory to touch";
 
-/// Pages that are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+/// Pages that memory is touched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[serde(from = "PagesRow", into = "PagesRow")]
+pub enum Pages {
     Small,
     /// Transparent ones of this size: 2 MiB, or a smaller size that the host's settings allow to those who ask.
     Transparent(Bytes),
     HugeTlb(Bytes),
+}
+
+/// Pages as the results have them.
+#[derive(JsonSchema, Serialize, Deserialize)]
+struct PagesRow {
+    pages: String,
+    page_bytes: Bytes,
+}
+
+impl From<Pages> for PagesRow {
+    fn from(pages: Pages) -> PagesRow {
+        PagesRow { pages: pages.name(), page_bytes: pages.bytes() }
+    }
+}
+
+impl From<PagesRow> for Pages {
+    fn from(row: PagesRow) -> Pages {
+        match row.pages {
+            pages if pages.starts_with("thp-") => Pages::Transparent(row.page_bytes),
+            pages if pages.starts_with("hugetlb-") => Pages::HugeTlb(row.page_bytes),
+            _ => Pages::Small,
+        }
+    }
+}
+
+impl Pages {
+    pub fn bytes(self) -> Bytes {
+        match self {
+            Pages::Small => base_page(),
+            Pages::Transparent(bytes) | Pages::HugeTlb(bytes) => bytes,
+        }
+    }
+
+    /// "4k", "thp-64k", "thp-2m", "hugetlb-1g".
+    pub fn name(self) -> String {
+        let size = size_name(self.bytes());
+        match self {
+            Pages::Small => size,
+            Pages::Transparent(_) => format!("thp-{size}"),
+            Pages::HugeTlb(_) => format!("hugetlb-{size}"),
+        }
+    }
 }
 
 /// Memory that is reserved and not touched yet, or touched; given back when dropped.
@@ -59,16 +104,16 @@ pub struct Took {
 
 impl Field {
     /// `bytes` must be a multiple of the page size, and of 2 MiB.
-    pub fn reserve(bytes: Bytes, kind: Kind) -> Known<Field> {
-        match kind {
-            Kind::HugeTlb(page_bytes) => Field::hugetlb(bytes, page_bytes),
-            Kind::Small => Field::private(bytes, huge_page(), libc::MADV_NOHUGEPAGE),
+    pub fn reserve(bytes: Bytes, pages: Pages) -> Known<Field> {
+        match pages {
+            Pages::HugeTlb(page_bytes) => Field::hugetlb(bytes, page_bytes),
+            Pages::Small => Field::private(bytes, huge_page(), libc::MADV_NOHUGEPAGE),
             // The largest size that fits into a mapping is taken (mm/memory.c, `alloc_anon_folio`; mm/huge_memory.c): smaller
             // ones are had where 2 MiB do not fit.
-            Kind::Transparent(page_bytes) if page_bytes < huge_page() => {
+            Pages::Transparent(page_bytes) if page_bytes < huge_page() => {
                 Field::private(bytes, huge_page() - page_bytes, libc::MADV_HUGEPAGE)
             }
-            Kind::Transparent(_) => Field::private(bytes, huge_page(), libc::MADV_HUGEPAGE),
+            Pages::Transparent(_) => Field::private(bytes, huge_page(), libc::MADV_HUGEPAGE),
         }
     }
 
@@ -234,7 +279,7 @@ mod tests {
     #[test]
     fn every_page_is_touched_once_whoever_does_it() {
         for threads in [1, 3] {
-            let field = Field::reserve(16 << 20, Kind::Small).expect("memory");
+            let field = Field::reserve(16 << 20, Pages::Small).expect("memory");
             let touched = field.touch(threads).expect("/proc is there");
             assert_eq!((touched.bytes, touched.threads), (16 << 20, threads));
             assert!(touched.faults.is_some_and(|faults| faults >= 4096), "{touched:?}");
@@ -251,7 +296,7 @@ mod tests {
     #[test]
     fn where_2_mib_do_not_fit_the_pieces_lie_apart_and_sum_up() {
         let page = 64 << 10;
-        let field = Field::reserve(16 << 20, Kind::Transparent(page)).expect("memory");
+        let field = Field::reserve(16 << 20, Pages::Transparent(page)).expect("memory");
         assert_eq!(field.bytes(), 16 << 20);
         assert!(field.pieces.len() > 8);
         for piece in &field.pieces {

@@ -28,6 +28,11 @@ pub struct Quiet {
 }
 
 impl QuietArgs {
+    /// Measures at once.
+    pub fn none() -> QuietArgs {
+        QuietArgs { quiet_wait: Duration::ZERO }
+    }
+
     pub fn begin(&self) -> Quiet {
         Quiet { left: self.quiet_wait, last: None }
     }

@@ -1,18 +1,13 @@
 //! The schemas as their types make them, against the files of `docs/schema`; `MARUSA_BLESS=1` writes those.
 
 use super::schemas;
-use crate::experiment::bench::{gc, thp, throughput};
+use crate::experiment::bench::{direct_buffers, fork, gc, reflection, thp, throughput, touch, trim};
 use crate::map::heap::HeapObjects;
 use crate::pages::Plan;
 use crate::show::advise::AdviceDocument;
 use crate::show::audit::AuditDocument;
 use crate::show::bench::account::BenchAccountDocument;
-use crate::show::bench::direct_buffers::BenchDirectBuffersDocument;
-use crate::show::bench::fork::BenchForkDocument;
-use crate::show::bench::reflection::BenchReflectionDocument;
 use crate::show::bench::rounds::Document;
-use crate::show::bench::touch::BenchTouchDocument;
-use crate::show::bench::trim::BenchTrimDocument;
 use crate::show::compare::json::CompareDocument;
 use crate::show::container::ContainerDocument;
 use crate::show::diff::json::DiffDocument;
@@ -49,14 +44,14 @@ documents! {
     "advice": AdviceDocument,
     "audit": AuditDocument<Value>,
     "bench-account": BenchAccountDocument,
-    "bench-direct-buffers": BenchDirectBuffersDocument,
-    "bench-fork": BenchForkDocument,
+    "bench-direct-buffers": Document<direct_buffers::Settings>,
+    "bench-fork": Document<fork::Settings>,
     "bench-gc": Document<gc::Settings>,
-    "bench-reflection": BenchReflectionDocument,
+    "bench-reflection": Document<reflection::Settings>,
     "bench-thp": Document<thp::Settings>,
     "bench-throughput": Document<throughput::Settings>,
-    "bench-touch": BenchTouchDocument,
-    "bench-trim": BenchTrimDocument,
+    "bench-touch": Document<touch::Settings>,
+    "bench-trim": Document<trim::Settings>,
     "compare": CompareDocument,
     "container": ContainerDocument,
     "diff": DiffDocument,

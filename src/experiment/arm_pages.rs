@@ -182,28 +182,20 @@ fn host() -> Result<HostMemory, ArmError> {
     HostMemory::read(&me).map_err(ArmError::Read)
 }
 
-/// What would be changed on the host for a JVM of this arm, step by step; nothing where all is there.
-pub fn steps(subject: &Subject, mode: PageMode, pool: Pool) -> Result<Vec<Step>, ArmError> {
+/// What would be changed on the host for a JVM of this arm, step by step; nothing where all is there. `subject`: `None` where it is
+/// not known which JVM will start: an exact pool cannot be planned then.
+pub fn steps(subject: Option<&Subject>, mode: PageMode, pool: Pool) -> Result<Vec<Step>, ArmError> {
     let host = host()?;
-    match (mode.plan_mode(), pool) {
-        (_, Pool::Leave) => Ok(Vec::new()),
-        (None, _) if mode == PageMode::AsIs => Ok(Vec::new()),
-        (None, _) => Ok(host.pages.thp.as_ref().map(small_steps).unwrap_or_default()),
-        (Some(mode @ (Mode::HugeTlb2M | Mode::HugeTlb1G)), Pool::Pages(pages)) => {
+    let transparent = |of: fn(&thp::Thp) -> Vec<Step>| host.pages.thp.as_ref().map(of).unwrap_or_default();
+    match (mode.plan_mode(), pool, subject) {
+        (_, Pool::Leave, _) => Ok(Vec::new()),
+        (None, ..) if mode == PageMode::AsIs => Ok(Vec::new()),
+        (None, ..) => Ok(transparent(small_steps)),
+        (Some(mode @ (Mode::HugeTlb2M | Mode::HugeTlb1G)), Pool::Pages(pages), _) => {
             given_pool(&host, mode.page_bytes(), pages)
         }
-        (Some(mode), _) => planned(subject.clone(), mode, &host),
-    }
-}
-
-/// The same where it is not known which JVM will start: an exact pool cannot be planned then.
-pub fn steps_for_any(mode: PageMode, pool: Pool) -> Result<Vec<Step>, ArmError> {
-    let host = host()?;
-    match (mode, mode.plan_mode(), pool) {
-        (_, _, Pool::Leave) | (PageMode::AsIs, ..) => Ok(Vec::new()),
-        (PageMode::Small, ..) => Ok(host.pages.thp.as_ref().map(small_steps).unwrap_or_default()),
-        (PageMode::Thp, ..) => Ok(host.pages.thp.as_ref().map(asked_steps).unwrap_or_default()),
-        (_, Some(mode), Pool::Pages(pages)) => given_pool(&host, mode.page_bytes(), pages),
+        (Some(mode), _, Some(subject)) => planned(subject.clone(), mode, &host),
+        (Some(Mode::Thp), ..) => Ok(transparent(asked_steps)),
         _ => Err(ArmError::NoPlan(
             "how many huge pages it needs cannot be planned, since the command is not `java` itself: say how many by --pages \
              hugetlb-2m:COUNT"

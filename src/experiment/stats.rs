@@ -19,7 +19,7 @@ pub use needed::{Needed, blocks_for};
 pub use sample::{Effect, Sample};
 pub use two_arms::{Claim, Comparison, Interval, Method, Scale, compare_blocks};
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::ContinuousCDF;
 
 /// What blocks say of the ratio of the two arms.
 #[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
@@ -42,22 +42,18 @@ pub struct Estimate {
 /// The estimate from logarithms of (speed with the change / speed without), one a block. `None`: fewer than two blocks, or a
 /// number that is none. `alpha`: the probability that the interval misses, as 0.05.
 pub fn estimate(logs: &[f64], alpha: f64) -> Option<Estimate> {
-    let count = logs.len();
-    if count < 2 || logs.iter().any(|log| !log.is_finite()) || !(alpha > 0.0 && alpha < 1.0) {
+    if logs.iter().any(|log| !log.is_finite()) || !(alpha > 0.0 && alpha < 1.0) {
         return None;
     }
-    let mean = logs.iter().sum::<f64>() / count as f64;
-    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-    let deviation = (squares / (count - 1) as f64).sqrt();
-    let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - alpha / 2.0);
-    let half = t * deviation / (count as f64).sqrt();
+    let half = sample::half(logs, alpha)?;
+    let mean = sample::mean(logs);
     let percent = |log: f64| log.exp_m1() * 100.0;
     Some(Estimate {
         gain_percent: percent(mean),
         low_percent: percent(mean - half),
         high_percent: percent(mean + half),
-        block_deviation_percent: percent(deviation),
-        blocks: count,
+        block_deviation_percent: percent(sample::variance(logs).sqrt()),
+        blocks: logs.len(),
     })
 }
 
@@ -66,7 +62,7 @@ pub fn blocks_needed(estimate: &Estimate, margin_percent: f64, alpha: f64) -> Op
     let deviation = (estimate.block_deviation_percent / 100.0).ln_1p();
     let margin = (margin_percent / 100.0).ln_1p();
     let wide_enough = |count: usize| {
-        let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - alpha / 2.0);
+        let t = sample::student(count)?.inverse_cdf(1.0 - alpha / 2.0);
         Some(t * deviation / (count as f64).sqrt() <= margin)
     };
     (2..=BLOCKS_MAX).find(|count| wide_enough(*count) == Some(true))

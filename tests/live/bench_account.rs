@@ -25,13 +25,13 @@ fn direct_buffers_are_what_the_program_took_and_freed_ones_are_held_or_returned(
     for (jdk, threads) in &all[..if is_long() { all.len() } else { 3 }] {
         let Some(home) = home(jdk) else { continue };
         let (status, json) = bench(&["direct-buffers", "--jdk", &home, "--runs", "1", "--threads", threads]);
-        assert_eq!(json["schema"], "marusa/bench-direct-buffers/2");
-        for run in json["runs"].as_array().expect("runs") {
+        assert_eq!(json["schema"], "marusa/bench-direct-buffers/3");
+        for run in json["trials"].as_array().expect("trials") {
             let share = |key: &str| run[key].as_f64().unwrap_or(f64::INFINITY);
             let (direct, freed) = (share("direct_off_share"), share("freed_off_share"));
-            let name = format!("JDK {jdk}, {} threads", run["threads"]);
+            let name = format!("JDK {jdk}, {} threads", run["arm"]["threads"]);
             println!("{name}: direct off by {:.3} %, freed off by {:.3} %", direct * 100.0, freed * 100.0);
-            assert_eq!(run["expected_bytes"], 10_000 * 32 * 1024);
+            assert_eq!(json["settings"]["expected_bytes"], 10_000 * 32 * 1024);
             if status != Some(0) || direct.abs() > 0.01 || freed.abs() > 0.01 {
                 broken.push(format!("{name}: {run:#}"));
             }
@@ -51,15 +51,16 @@ fn a_page_more_for_each_buffer_is_what_the_paper_measured() {
     let Some(home) = home("17") else { return };
     let (status, json) =
         bench(&["direct-buffers", "--jdk", &home, "--runs", "1", "--threads", "1", "--page-aligned"]);
-    let run = &json["runs"][0];
+    let run = &json["trials"][0];
     assert_eq!(status, Some(0), "{run:#}");
     let taken = number(&run["steps"][1]["areas"]["direct_buffers_resident_bytes"]) as f64 / 1048576.0;
     assert!((taken - 351.7).abs() < 3.5, "{taken} MiB");
 }
 
 fn point<'a>(json: &'a Value, accessors: &str, calls: u64) -> &'a Value {
-    let points = json["points"].as_array().expect("points");
-    let found = points.iter().find(|point| point["accessors"] == accessors && point["calls"] == calls);
+    let arms = json["arms"].as_array().expect("arms");
+    let is_it = |arm: &Value| arm["accessors"] == accessors && arm["calls"] == calls;
+    let found = arms.iter().find(|one| is_it(&one["arm"]));
     found.unwrap_or_else(|| panic!("no {accessors} {calls}"))
 }
 
@@ -75,7 +76,7 @@ fn accessors_that_are_called_often_become_classes_where_the_jdk_makes_them() {
     if let Some(home) = home("17") {
         let jdk = 17;
         let (status, json) = bench(&[&["reflection", "--jdk", &home][..], &SMALL].concat());
-        assert_eq!((status, &json["schema"]), (Some(0), &"marusa/bench-reflection/2".into()));
+        assert_eq!((status, &json["schema"]), (Some(0), &"marusa/bench-reflection/3".into()));
         let more = classes(&json, "default", 100) - classes(&json, "default", 10);
         assert!((1200.0..1300.0).contains(&more), "JDK {jdk}: {more} classes more for 1,200 accessors");
         let none = classes(&json, "native", 100) - classes(&json, "native", 10);
@@ -100,21 +101,21 @@ fn what_giving_back_costs_is_a_ratio_with_an_interval() {
     let (status, json) = bench(
         &[&["trim", "--jdk", &home, "--quiet-wait", "0s", "--every", "500ms"][..], &arguments].concat(),
     );
-    assert_eq!((status, &json["schema"]), (Some(0), &"marusa/bench-trim/2".into()));
+    assert_eq!((status, &json["schema"]), (Some(0), &"marusa/bench-trim/3".into()));
     let arms = json["arms"].as_array().expect("arms");
     assert_eq!(arms.len(), 4);
-    let peak = |arm: &Value| number(&arm["jit"]["runs"][0]["peak_resident_bytes"]);
     for arm in arms {
-        println!("{}: {} {}", arm["arm"], arm["jit"]["time_ratio"], peak(arm));
-        assert_eq!(arm["jit"]["runs"].as_array().map(Vec::len), Some(2), "{arm:#}");
-        assert!(peak(arm) > 20 << 20);
+        let peak = arm["jit"]["peak_resident_bytes"]["median"].as_f64().expect("looked at");
+        println!("{}: {} {peak}", arm["arm"]["way"], arm["jit"]["time_ratio"]);
+        assert_eq!(arm["counted"], 2, "{arm:#}");
+        assert!(peak > f64::from(20 << 20));
     }
     for arm in &arms[1..] {
         let ratio = &arm["jit"]["time_ratio"];
-        assert!(ratio["low"].as_f64() <= ratio["ratio"].as_f64() && ratio["pairs"] == 2, "{ratio}");
+        assert!(ratio["low"].as_f64() <= ratio["ratio"].as_f64() && ratio["rounds"] == 2, "{ratio}");
     }
     let freed = |arm: &Value| arm["jit"]["malloc_freed_bytes"]["median"].as_f64().expect("walked");
-    let unmapped = arms.iter().find(|arm| arm["arm"] == "unmapped").expect("there");
+    let unmapped = arms.iter().find(|arm| arm["arm"]["way"] == "unmapped").expect("there");
     assert!(freed(unmapped) < freed(&arms[0]), "blocks that are unmapped when they are freed are not held");
 }
 

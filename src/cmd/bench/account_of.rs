@@ -1,12 +1,12 @@
-//! What the experiments on the account share: a reading of a program of ours at one of its stages, and a machine's name for the
-//! figures.
+//! What the experiments with programs of ours that wait at stages share: a reading at a stage, and what becomes of a trial.
 
-use super::jdk::Jdk;
-use super::machine;
+use super::rounds::{RoundsArgs, SavedArgs};
 use crate::act::attach;
 use crate::act::staged::StageError;
 use crate::act::trim::{self as act, Way};
 use crate::cmd::{Failure, target, trim as trim_command};
+use crate::experiment::bench::account_row::AccountRow;
+use crate::experiment::bench::trials::Trial;
 use crate::map::{self, Account};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
@@ -29,12 +29,19 @@ pub struct AccountArgs {
     /// Say what would be run, and run nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Machine-readable, schema marusa/bench-EXPERIMENT/2
+    /// Machine-readable, schema marusa/bench-EXPERIMENT/3
     #[arg(long)]
     pub json: bool,
 }
 
-pub fn look(pid: i32) -> anyhow::Result<Account> {
+impl AccountArgs {
+    /// Amounts of memory need no quiet machine, and nothing is changed on the host.
+    pub fn turns(&self) -> SavedArgs {
+        SavedArgs { save: None, turns: RoundsArgs::at_once(self.dry_run) }
+    }
+}
+
+pub fn look(pid: i32) -> anyhow::Result<AccountRow> {
     let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
     let snapshot =
         snapshot::take(&process, Want::default()).map_err(|gap| target::unreadable(&process, &gap))?;
@@ -44,7 +51,7 @@ pub fn look(pid: i32) -> anyhow::Result<Account> {
     }
     // A reading that a signal cut short is not a figure.
     not_interrupted().map_err(failed)?;
-    Ok(Account::of(&snapshot, &map))
+    Ok(AccountRow::of(Account::of(&snapshot, &map)))
 }
 
 /// Waits until a program without requests does nothing: its compilers have come to the end of their queue. Whether it did.
@@ -97,26 +104,15 @@ pub fn trim(pid: i32) -> anyhow::Result<Result<String, String>> {
     })
 }
 
-/// The machine, as the figures name it.
-pub fn machine() -> String {
-    crate::show::bench::rounds::machine(&machine::here())
-}
-
-/// "17.0.15"; "8 (25.504-b01)" where the JDK reports the version of its VM only.
-pub fn name(jdk: &Jdk) -> String {
-    let feature = jdk.feature.to_string();
-    match jdk.version.starts_with(&feature) {
-        true => jdk.version.clone(),
-        false => format!("{feature} ({})", jdk.version),
-    }
-}
-
 /// A failure of a program of ours, or the end of the experiment by a signal.
 pub fn failed(error: StageError) -> anyhow::Error {
     anyhow::Error::new(error)
-        .context(Failure { status: 3, message: "the experiment ended early".to_string() })
+        .context(Failure { status: 3, message: "a program of the experiment".to_string() })
 }
 
-pub fn is_stopped(error: &anyhow::Error) -> bool {
-    error.chain().any(|one| matches!(one.downcast_ref::<StageError>(), Some(StageError::Stopped)))
+/// What failed says nothing of its arm. Whether the trial is whole: a signal did not cut it short.
+pub fn count<A, F>(done: anyhow::Result<()>, trial: &mut Trial<A, F>) -> anyhow::Result<bool> {
+    let Err(error) = done else { return Ok(true) };
+    trial.discount(format!("{error:#}"));
+    Ok(!error.chain().any(|one| matches!(one.downcast_ref::<StageError>(), Some(StageError::Stopped))))
 }

@@ -1,6 +1,5 @@
-//! What an experiment prints, and the status that it ends with.
+//! What an experiment prints.
 
-use super::account_of::is_stopped;
 use crate::os::terminal::stdout;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -17,13 +16,4 @@ pub fn print<D: Serialize>(
         false => text(&mut out)?,
     }
     out.flush()
-}
-
-/// The exit status of an experiment that shows what it has when it fails or is interrupted.
-pub fn status(ended: Option<anyhow::Error>, complete: u8) -> anyhow::Result<u8> {
-    match ended {
-        Some(error) if !is_stopped(&error) => Err(error),
-        Some(_) => Ok(130),
-        None => Ok(complete),
-    }
 }

@@ -1,17 +1,17 @@
 //! `marusa bench direct-buffers`: buffers are taken, freed and trimmed, and the account at each step is held against what the
 //! program knows of itself and what the kernel says.
 
-use super::account_of::{self, AccountArgs, failed};
-use super::answer;
-use super::jdk::{Jdk, JdkArgs};
-use crate::act::programs::Programs;
-use crate::act::signals::Blocked;
+use super::account_of::{self, AccountArgs, count, failed};
+use super::jdk::{Jdk, JdkArgs, of_version};
+use super::machine;
+use super::rounds::{self, Bench, Run};
 use crate::act::staged::{self, Staged};
 use crate::base::Bytes;
-use crate::cmd::progress;
 use crate::cmd::{Failure, amount};
-use crate::experiment::bench::direct_buffers::{Buffers, Run, Step};
-use crate::show::bench::direct_buffers as show;
+use crate::experiment::arm_pages::ArmError;
+use crate::experiment::bench::direct_buffers::{Arm, AtStep, Figures, Settings, Step, expected_bytes};
+use crate::experiment::bench::trials::Arranged;
+use crate::show::bench::rounds::Nothing;
 use std::time::Duration;
 
 /// Filling the buffers takes a second; a JVM in a swapping host may take long.
@@ -49,37 +49,24 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     if args.size == 0 || args.size > 1 << 30 {
         return Err(Failure::usage("--size: from one byte to 1G"));
     }
-    let options = options(args);
-    let setup = show::Setup {
-        machine: account_of::machine(),
-        options: options.join(" "),
-        jdks: jdks.iter().map(account_of::name).collect(),
-        runs: args.of.runs,
+    let turns = args.of.turns();
+    let settings = Settings {
+        machine: machine::here(),
+        jdks: jdks.iter().map(|jdk| jdk.version.clone()).collect(),
+        options: options(args).join(" "),
         buffers: args.buffers,
-        size: args.size,
+        buffer_bytes: args.size,
         page_aligned: args.page_aligned,
+        expected_bytes: expected_bytes(args.buffers, args.size, args.page_aligned),
+        rounds: args.of.runs as usize,
+        seed: turns.turns.seed(),
     };
-    if args.of.dry_run {
-        answer::print(
-            args.of.json,
-            || show::BenchDirectBuffersDocument::of(&setup, &[], None),
-            |out| show::dry_run(out, &setup),
-        )?;
-        return Ok(0);
+    let mut arms = Vec::new();
+    for jdk in &jdks {
+        arms.extend(args.threads.iter().map(|threads| Arm { jdk: jdk.version.clone(), threads: *threads }));
     }
-    let programs = Programs::unpack().map_err(|gap| Failure::target(gap.to_string()))?;
-    // From here on a signal ends the experiment between two samples, and what was measured is shown.
-    let _blocked = Blocked::start();
-    let mut runs = Vec::new();
-    let ended = measure(args, &jdks, &options, &programs, &mut runs).err();
-    let why = ended.as_ref().map(|error| format!("{error:#}"));
-    let why = why.as_deref();
-    answer::print(
-        args.of.json,
-        || show::BenchDirectBuffersDocument::of(&setup, &runs, why),
-        |out| show::text(out, &setup, &runs, why),
-    )?;
-    answer::status(ended, u8::from(!runs.iter().all(Run::holds)))
+    let live = Live { jdks: &jdks, options: options(args) };
+    rounds::run(live, settings, &arms, &Nothing {}, &turns, args.of.json)
 }
 
 fn options(args: &Args) -> Vec<String> {
@@ -97,64 +84,50 @@ fn options(args: &Args) -> Vec<String> {
     options
 }
 
-fn measure(
-    args: &Args,
-    jdks: &[Jdk],
-    options: &[String],
-    programs: &Programs,
-    runs: &mut Vec<Run>,
-) -> anyhow::Result<()> {
-    let bar = progress::bar(
-        "bench direct-buffers",
-        jdks.len() * args.threads.len() * args.of.runs as usize,
-        "runs",
-    );
-    for run in 1..=args.of.runs as usize {
-        for jdk in jdks {
-            for threads in &args.threads {
-                bar.set_message(format!("JDK {}, {threads} threads", account_of::name(jdk)));
-                let buffers = Buffers {
-                    count: args.buffers,
-                    bytes: args.size,
-                    threads: *threads,
-                    page_aligned: args.page_aligned,
-                };
-                runs.push(one(jdk, options, programs, buffers, run)?);
-                bar.inc(1);
-            }
-        }
-    }
-    Ok(())
+struct Live<'a> {
+    jdks: &'a [Jdk],
+    options: Vec<String>,
 }
 
-fn one(
-    jdk: &Jdk,
-    options: &[String],
-    programs: &Programs,
-    buffers: Buffers,
-    run: usize,
-) -> anyhow::Result<Run> {
-    let arguments = [
-        format!("buffers={}", buffers.count),
-        format!("bytes={}", buffers.bytes),
-        format!("threads={}", buffers.threads),
-    ];
-    let launch = staged::java(&jdk.java(), options, "bench.DirectBuffers", &arguments, programs.directory());
-    let mut program = Staged::start(&format!("JDK {}", account_of::name(jdk)), &launch).map_err(failed)?;
-    let mut steps = Vec::new();
-    let mut pid = 0;
-    for step in [Step::Before, Step::Allocated, Step::Freed] {
-        program.reach(step.word(), STAGE_LIMIT, || {}).map_err(failed)?;
-        pid = program.jvm().map_err(failed)?;
-        account_of::rest(pid).map_err(failed)?;
-        steps.push((step, account_of::look(pid)?));
-        if step != Step::Freed {
-            program.go_on().map_err(failed)?;
+impl Bench for Live<'_> {
+    type Of = Settings;
+
+    fn arranged(&mut self, _settings: &Settings, _arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
+        Ok(Arranged { options: self.options.clone(), more: Nothing {}, steps: Vec::new() })
+    }
+
+    fn trial(&mut self, mut run: Run<Settings>) -> anyhow::Result<bool> {
+        count(self.work(&mut run), run.trial)
+    }
+}
+
+impl Live<'_> {
+    fn work(&self, run: &mut Run<Settings>) -> anyhow::Result<()> {
+        let Run { settings, programs, options, trial, .. } = run;
+        let arguments = [
+            format!("buffers={}", settings.buffers),
+            format!("bytes={}", settings.buffer_bytes),
+            format!("threads={}", trial.arm.threads),
+        ];
+        let java = of_version(self.jdks, &trial.arm.jdk)?.java();
+        let launch = staged::java(&java, options, "bench.DirectBuffers", &arguments, programs.directory());
+        let mut program = Staged::start(&format!("JDK {}", trial.arm.jdk), &launch).map_err(failed)?;
+        let mut steps = Vec::new();
+        let mut pid = 0;
+        for step in [Step::Before, Step::Allocated, Step::Freed] {
+            program.reach(step.word(), STAGE_LIMIT, || {}).map_err(failed)?;
+            pid = program.jvm().map_err(failed)?;
+            account_of::rest(pid).map_err(failed)?;
+            steps.push(AtStep { step, account: account_of::look(pid)? });
+            if step != Step::Freed {
+                program.go_on().map_err(failed)?;
+            }
         }
+        let trimmed = account_of::trim(pid)?;
+        if trimmed.is_ok() {
+            steps.push(AtStep { step: Step::Trimmed, account: account_of::look(pid)? });
+        }
+        trial.figures = Figures::of(steps, trimmed, settings);
+        Ok(())
     }
-    let trimmed = account_of::trim(pid)?;
-    if trimmed.is_ok() {
-        steps.push((Step::Trimmed, account_of::look(pid)?));
-    }
-    Ok(Run { jdk: account_of::name(jdk), run, buffers, steps, trimmed })
 }

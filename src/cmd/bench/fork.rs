@@ -3,19 +3,16 @@
 
 mod live;
 
-use super::answer;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
-use super::rounds::{ArmsArgs, Plan, whole_mib};
-use super::saved::{self, Saved};
-use crate::act::programs::Programs;
-use crate::act::signals::Blocked;
+use super::rounds::{self, ArmsArgs, whole_mib};
 use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
-use crate::experiment::bench::fork::{Mechanism, Results, Settings};
+use crate::experiment::bench::fork::{Mechanism, Settings, Support};
 use crate::os::{host, meminfo};
-use crate::show::bench::fork as show;
+use crate::show::bench::fork::Found;
 use live::Live;
+use std::collections::BTreeMap;
 
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -40,12 +37,11 @@ pub struct Args {
     rounds: u32,
     #[command(flatten)]
     arms: ArmsArgs,
-    /// Machine-readable, schema marusa/bench-fork/2
+    /// Machine-readable, schema marusa/bench-fork/3
     #[arg(long)]
     json: bool,
 }
 
-const TRIALS_SCHEMA: &str = "marusa/bench-fork-trials/1";
 /// As published, and on.
 const HEAPS: [Bytes; 7] = [128 << 20, 256 << 20, 512 << 20, 1 << 30, 2 << 30, 4 << 30, 8 << 30];
 /// Next to the heap: the JVM itself and the other processes.
@@ -60,40 +56,17 @@ fn mechanism(text: &str) -> Result<Mechanism, String> {
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdks = args.jdk.given_or_newest()?;
-    let mut settings = settings(args, &jdks, &heaps(&args.heaps)?);
-    let turns = &args.arms.saved.turns;
-    let state = turns.state_directory()?;
-    if turns.dry_run {
-        return dry_run(args, &settings, &jdks);
-    }
-    // Held to the end: what is changed is restored before a signal ends us.
-    let blocked = Blocked::start();
-    let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
-    let mut saved = Saved::open(args.arms.saved.save.as_deref(), TRIALS_SCHEMA, &mut settings)?;
-    let mut live = Live::new(&jdks, &programs, state, &settings);
-    let support = live.support();
+    let settings = settings(args, &jdks, &heaps(&args.heaps)?);
+    let is_dry_run = args.arms.saved.turns.dry_run;
+    let support = match is_dry_run {
+        // Nothing is tried, so each JDK may have all of them.
+        true => jdks.iter().map(|jdk| Support::untried(&jdk.version, &settings.mechanisms)).collect(),
+        false => live::support(&jdks, &settings.mechanisms)?,
+    };
     let arms = settings.arms(&support);
-    let (rounds, seed) = (settings.rounds, settings.seed);
-    let plan = Plan { name: "fork", arms: &arms, rounds, seed, quiet: turns.quiet };
-    let mut trials = saved.take();
-    let stopped = plan.measure(&mut trials, &mut saved, |round, arm| Ok(live.trial(round, arm)))?;
-    drop(live);
-    drop(programs);
-    let report = show::Report { settings, support, results: Results { trials }, stopped };
-    answer::print(args.json, || show::BenchForkDocument::of(&report), |out| show::text(out, &report))?;
-    drop(blocked);
-    Ok(if report.is_complete() { 0 } else { 1 })
-}
-
-impl saved::Settings for Settings {
-    fn take_seed(&mut self, of: &Settings) {
-        self.seed = of.seed;
-    }
-
-    /// More rounds may follow, nothing else may differ.
-    fn goes_on(&self, was: &Settings) -> bool {
-        *was == Settings { rounds: was.rounds, seed: was.seed, ..self.clone() }
-    }
+    let found = Found { jdks: if is_dry_run { Vec::new() } else { support } };
+    let live = Live { jdks: &jdks, subjects: BTreeMap::new() };
+    rounds::run(live, settings, &arms, &found, &args.arms.saved, args.json)
 }
 
 fn settings(args: &Args, jdks: &[Jdk], heaps: &[Bytes]) -> Settings {
@@ -104,7 +77,7 @@ fn settings(args: &Args, jdks: &[Jdk], heaps: &[Bytes]) -> Settings {
         machine: machine::here(),
         jdks: jdks.iter().map(|jdk| jdk.version.clone()).collect(),
         heaps: heaps.to_vec(),
-        pages: args.arms.pages.iter().map(|pages| pages.name().to_string()).collect(),
+        pages: args.arms.pages.clone(),
         mechanisms: args.launch.clone(),
         children: args.children as usize,
         threads,
@@ -135,14 +108,4 @@ fn heaps(given: &[Bytes]) -> anyhow::Result<Vec<Bytes>> {
         true => Err(Failure::usage(format!("no heap fits: only {} MiB are available", available >> 20))),
         false => Ok(heaps),
     }
-}
-
-fn dry_run(args: &Args, settings: &Settings, jdks: &[Jdk]) -> anyhow::Result<u8> {
-    let changes = live::planned(jdks, settings);
-    answer::print(
-        args.json,
-        || show::BenchForkDocument::dry_run(settings, &changes),
-        |out| show::dry_run(out, settings, &changes),
-    )?;
-    Ok(0)
 }

@@ -62,8 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdks = jdks(args)?;
     let settings = settings(args, &jdks)?;
     let (arms, lacking) = arms(args, &jdks)?;
-    let live = Live { jdks: &jdks, settings };
-    rounds::run(live, &arms, &Lacking { lacking }, &args.arms.saved, args.json)
+    rounds::run(Live { jdks: &jdks }, settings, &arms, &Lacking { lacking }, &args.arms.saved, args.json)
 }
 
 fn jdks(args: &Args) -> anyhow::Result<Vec<Jdk>> {

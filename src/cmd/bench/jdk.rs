@@ -2,6 +2,7 @@
 
 use crate::act::ask_jdk;
 use crate::cmd::Failure;
+use crate::experiment::arm_pages::ArmError;
 use crate::pages::Vm;
 use crate::pages::subject;
 use std::collections::BTreeMap;
@@ -78,6 +79,12 @@ impl JdkArgs {
             _ => Err(Failure::usage("this experiment measures one JDK: give --jdk once")),
         }
     }
+}
+
+/// The JDK of an arm.
+pub fn of_version<'a>(jdks: &'a [Jdk], version: &str) -> Result<&'a Jdk, ArmError> {
+    let found = jdks.iter().find(|jdk| jdk.version == version);
+    found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {version}")))
 }
 
 fn named(text: &str) -> anyhow::Result<Jdk> {

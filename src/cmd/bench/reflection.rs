@@ -1,16 +1,16 @@
 //! `marusa bench reflection`: what calling getters and setters through java.lang.reflect.Method takes, by the account.
 
-use super::account_of::{self, AccountArgs, failed};
-use super::answer;
-use super::jdk::{Jdk, JdkArgs};
-use crate::act::programs::Programs;
-use crate::act::signals::Blocked;
+use super::account_of::{self, AccountArgs, count, failed};
+use super::jdk::{Jdk, JdkArgs, of_version};
+use super::machine;
+use super::rounds::{self, Bench, Run};
 use crate::act::staged::{self, Staged};
 use crate::base::Bytes;
-use crate::cmd::progress;
 use crate::cmd::{Failure, amount};
-use crate::experiment::bench::reflection::{Accessors, Point, Sample};
-use crate::show::bench::reflection as show;
+use crate::experiment::arm_pages::ArmError;
+use crate::experiment::bench::reflection::{Accessors, Arm, Figures, Settings};
+use crate::experiment::bench::trials::Arranged;
+use crate::show::bench::rounds::Nothing;
 use std::time::Duration;
 
 /// 24 million calls in native code take some ten seconds.
@@ -57,92 +57,80 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     if args.fields.div_ceil(args.classes) > 5000 {
         return Err(Failure::usage("--classes: a class has at most 5,000 of the fields"));
     }
-    let mut points = points(args, &jdks);
-    let setup = show::Setup {
-        machine: account_of::machine(),
+    let turns = args.of.turns();
+    let settings = Settings {
+        machine: machine::here(),
         options: options(args).join(" "),
         fields: args.fields,
         classes: args.classes,
-        runs: args.of.runs,
+        rounds: args.of.runs as usize,
+        seed: turns.turns.seed(),
     };
-    if args.of.dry_run {
-        answer::print(
-            args.of.json,
-            || show::BenchReflectionDocument::of(&setup, &points, None),
-            |out| show::dry_run(out, &setup, &points),
-        )?;
-        return Ok(0);
-    }
-    let programs = Programs::unpack().map_err(|gap| Failure::target(gap.to_string()))?;
-    let _blocked = Blocked::start();
-    let ended = measure(args, &jdks, &programs, &mut points).err();
-    let why = ended.as_ref().map(|error| format!("{error:#}"));
-    let why = why.as_deref();
-    answer::print(
-        args.of.json,
-        || show::BenchReflectionDocument::of(&setup, &points, why),
-        |out| show::text(out, &setup, &points, why),
-    )?;
-    answer::status(ended, 0)
+    let live = Live { jdks: &jdks, options: options(args) };
+    rounds::run(live, settings, &arms(args, &jdks), &Nothing {}, &turns, args.of.json)
 }
 
 fn options(args: &Args) -> Vec<String> {
     vec![format!("-Xmx{}k", args.heap.div_ceil(1024)), "-XX:+UseSerialGC".to_string()]
 }
 
-/// What there is to measure, by JDK.
-fn points(args: &Args, jdks: &[Jdk]) -> Vec<Point> {
-    let mut points = Vec::new();
-    for jdk in jdks {
-        for accessors in args.accessors.iter().filter(|one| one.options(jdk.feature).is_some()) {
-            for calls in &args.calls {
-                let (jdk, feature) = (account_of::name(jdk), jdk.feature);
-                points.push(Point {
-                    jdk,
-                    feature,
-                    accessors: *accessors,
-                    calls: *calls,
-                    samples: Vec::new(),
-                });
-            }
+/// By JDK and accessors.
+fn arms(args: &Args, jdks: &[Jdk]) -> Vec<Arm> {
+    let mut arms = Vec::new();
+    for Jdk { version, feature, .. } in jdks {
+        for accessors in args.accessors.iter().filter(|one| one.options(*feature).is_some()) {
+            arms.extend(args.calls.iter().map(|calls| Arm {
+                jdk: version.clone(),
+                feature: *feature,
+                accessors: *accessors,
+                calls: *calls,
+            }));
         }
     }
-    points
+    arms
 }
 
-fn measure(args: &Args, jdks: &[Jdk], programs: &Programs, points: &mut [Point]) -> anyhow::Result<()> {
-    let bar = progress::bar("bench reflection", points.len() * args.of.runs as usize, "runs");
-    // One JVM of each kind after the other, so that what comes and goes on the machine is spread over all kinds.
-    for _ in 0..args.of.runs {
-        for point in points.iter_mut() {
-            bar.set_message(format!("JDK {}, {}, {} calls", point.jdk, point.accessors.word(), point.calls));
-            let jdk = jdks.iter().find(|jdk| account_of::name(jdk) == point.jdk);
-            let jdk = jdk.ok_or_else(|| Failure::usage("the JDK is gone"))?;
-            let sample = one(args, jdk, programs, point)?;
-            point.samples.push(sample);
-            bar.inc(1);
-        }
+struct Live<'a> {
+    jdks: &'a [Jdk],
+    options: Vec<String>,
+}
+
+impl Bench for Live<'_> {
+    type Of = Settings;
+
+    fn arranged(&mut self, _settings: &Settings, arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
+        let of_accessors = arm.accessors.options(arm.feature).unwrap_or_default();
+        let options = self.options.iter().cloned().chain(of_accessors).collect();
+        Ok(Arranged { options, more: Nothing {}, steps: Vec::new() })
     }
-    Ok(())
+
+    fn trial(&mut self, mut run: Run<Settings>) -> anyhow::Result<bool> {
+        count(self.work(&mut run), run.trial)
+    }
 }
 
-fn one(args: &Args, jdk: &Jdk, programs: &Programs, point: &Point) -> anyhow::Result<Sample> {
-    let mut options = options(args);
-    options.extend(point.accessors.options(jdk.feature).unwrap_or_default());
-    let arguments = [
-        format!("fields={}", args.fields),
-        format!("classes={}", args.classes),
-        format!("calls={}", point.calls),
-    ];
-    let launch = staged::java(&jdk.java(), &options, "bench.Reflection", &arguments, programs.directory());
-    let mut program = Staged::start(&format!("JDK {}", point.jdk), &launch).map_err(failed)?;
-    program.reach("loaded", STAGE_LIMIT, || {}).map_err(failed)?;
-    let pid = program.jvm().map_err(failed)?;
-    account_of::rest(pid).map_err(failed)?;
-    let loaded = account_of::look(pid)?;
-    program.go_on().map_err(failed)?;
-    let stage = program.reach("called", STAGE_LIMIT, || {}).map_err(failed)?;
-    let at_rest = account_of::rest(pid).map_err(failed)?;
-    let called = account_of::look(pid)?;
-    Ok(Sample { loaded, called, call_ms: stage.figures.get("call_ms").copied(), at_rest })
+impl Live<'_> {
+    fn work(&self, run: &mut Run<Settings>) -> anyhow::Result<()> {
+        let Run { settings, programs, options, trial, .. } = run;
+        let arm = &trial.arm;
+        let arguments = [
+            format!("fields={}", settings.fields),
+            format!("classes={}", settings.classes),
+            format!("calls={}", arm.calls),
+        ];
+        let java = of_version(self.jdks, &arm.jdk)?.java();
+        let launch = staged::java(&java, options, "bench.Reflection", &arguments, programs.directory());
+        let mut program = Staged::start(&format!("JDK {}", arm.jdk), &launch).map_err(failed)?;
+        program.reach("loaded", STAGE_LIMIT, || {}).map_err(failed)?;
+        let pid = program.jvm().map_err(failed)?;
+        account_of::rest(pid).map_err(failed)?;
+        let loaded = account_of::look(pid)?;
+        program.go_on().map_err(failed)?;
+        let stage = program.reach("called", STAGE_LIMIT, || {}).map_err(failed)?;
+        let at_rest = account_of::rest(pid).map_err(failed)?;
+        let called = account_of::look(pid)?;
+        let call_ms = stage.figures.get("call_ms").copied();
+        trial.figures = Figures { loaded: Some(loaded), called: Some(called), call_ms, at_rest };
+        Ok(())
+    }
 }

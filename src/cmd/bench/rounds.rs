@@ -12,10 +12,10 @@ use crate::cmd::pages::door;
 use crate::cmd::quiet::QuietArgs;
 use crate::cmd::{Failure, progress};
 use crate::experiment::arm_pages::{self, ArmError, PageMode, Pool};
-use crate::experiment::bench::trials::{Arm, Arranged, Planned, Turn};
+use crate::experiment::bench::trials::{Arm as _, Arranged, OfArm, Planned};
 use crate::experiment::order;
-use crate::show::bench::rounds::{self as show, Document, Experiment, Nothing, PlannedOf, Results, TrialOf};
-use serde::Serialize;
+use crate::pages::Subject;
+use crate::show::bench::rounds::{self as show, Document, Experiment, PlannedOf, Results, RowOf, TrialOf};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +40,11 @@ pub struct RoundsArgs {
 }
 
 impl RoundsArgs {
+    /// Without waiting for a quiet machine.
+    pub fn at_once(dry_run: bool) -> RoundsArgs {
+        RoundsArgs { seed: None, state: None, dry_run, quiet: QuietArgs::none() }
+    }
+
     /// That which was given, or one by chance.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(|| fastrand::u64(..))
@@ -86,7 +91,14 @@ pub fn whole_mib(heaps: &[Bytes], least: Bytes) -> anyhow::Result<Vec<Bytes>> {
 
 impl<E: Experiment> saved::Settings for E {
     fn take_seed(&mut self, of: &E) {
-        *self.seed() = *of.clone().seed();
+        *self.turns().1 = *of.clone().turns().1;
+    }
+
+    /// More rounds may follow, nothing else may differ.
+    fn goes_on(&self, was: &E) -> bool {
+        let mut same = was.clone();
+        *same.turns().0 = *self.clone().turns().0;
+        *self == same
     }
 }
 
@@ -97,33 +109,36 @@ type ArrangedOf<B> = Arranged<<<B as Bench>::Of as Experiment>::OfArm>;
 pub trait Bench {
     type Of: Experiment;
 
-    fn settings(&mut self) -> &mut Self::Of;
-    fn arranged(&self, arm: &ArmOf<Self>) -> Result<ArrangedOf<Self>, ArmError>;
+    fn arranged(&mut self, settings: &Self::Of, arm: &ArmOf<Self>) -> Result<ArrangedOf<Self>, ArmError>;
 
     /// What is done before the host is changed for a trial.
-    fn before(&mut self, _arm: &ArmOf<Self>) -> Known<()> {
+    fn before(&mut self, _settings: &Self::Of, _arm: &ArmOf<Self>) -> Known<()> {
         Ok(())
     }
 
     /// A trial, on the host as its arm needs it. Whether it is whole: what a signal cut short says nothing of its arm. An error
     /// ends the experiment; what else fails discounts the trial.
-    fn trial(
-        &mut self,
-        programs: &Programs,
-        trial: &mut TrialOf<Self::Of>,
-        arranged: ArrangedOf<Self>,
-    ) -> anyhow::Result<bool>;
+    fn trial(&mut self, run: Run<Self::Of>) -> anyhow::Result<bool>;
 }
 
-/// The options of a JVM with those of its pages, and what changes on the host for them.
-pub fn on_pages(
-    home: &Path,
+/// What is to be run, and the trial that takes the figures.
+pub struct Run<'a, E: Experiment> {
+    pub settings: &'a E,
+    pub programs: &'a Programs,
+    pub options: Vec<String>,
+    pub more: E::OfArm,
+    pub trial: &'a mut TrialOf<E>,
+}
+
+/// The options of a JVM with those of its pages, and what changes on the host for them. `subject`: the JVM with these options.
+pub fn on_pages<M>(
+    subject: &Subject,
     mut options: Vec<String>,
     pages: PageMode,
-) -> Result<Arranged<Nothing>, ArmError> {
-    let subject = arm_pages::subject(home, &options)?;
-    options.extend(arm_pages::options(&subject, pages)?);
-    Ok(Arranged { options, more: Nothing {}, steps: arm_pages::steps(&subject, pages, Pool::Auto)? })
+    more: M,
+) -> Result<Arranged<M>, ArmError> {
+    options.extend(arm_pages::options(subject, pages)?);
+    Ok(Arranged { options, more, steps: arm_pages::steps(Some(subject), pages, Pool::Auto)? })
 }
 
 /// One of our programs in a JVM that answers questions.
@@ -144,100 +159,102 @@ pub fn java(
 /// From the first arm to the exit status.
 pub fn run<B: Bench>(
     mut bench: B,
+    mut settings: B::Of,
     arms: &[ArmOf<B>],
-    lacking: &<B::Of as Experiment>::Lacking,
+    found: &<B::Of as Experiment>::Found,
     args: &SavedArgs,
     is_json: bool,
 ) -> anyhow::Result<u8> {
     let state = args.turns.state_directory()?;
     if args.turns.dry_run {
         let planned: Vec<PlannedOf<B::Of>> =
-            arms.iter().map(|arm| Planned::of(arm.clone(), bench.arranged(arm))).collect();
-        let settings = bench.settings();
+            arms.iter().map(|arm| Planned::of(arm.clone(), bench.arranged(&settings, arm))).collect();
         answer::print(
             is_json,
-            || Document::dry_run(settings, lacking, &planned),
-            |out| show::dry_run(out, settings, lacking, &planned),
+            || Document::dry_run(&settings, found, &planned),
+            |out| show::dry_run(out, &settings, found, &planned),
         )?;
         return Ok(0);
     }
     // Held to the end: what is changed is restored before a signal ends us.
     let blocked = Blocked::start();
     let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
-    let mut saved = Saved::open(args.save.as_deref(), B::Of::TRIALS_SCHEMA, bench.settings())?;
+    let mut saved = Saved::open(args.save.as_deref(), B::Of::TRIALS_SCHEMA, &mut settings)?;
     let mut trials = saved.take();
-    let settings = bench.settings().clone();
-    let (rounds, seed) = (settings.rounds(), *bench.settings().seed());
     // Ends before the programs that it may still run.
     let mut bench = bench;
-    let plan = Plan { name: B::Of::NAME, arms, rounds, seed, quiet: args.turns.quiet };
-    let stopped = plan
-        .measure(&mut trials, &mut saved, |round, arm| on_host(&mut bench, &programs, &state, round, arm))?;
-    let report = B::Of::report(arms, &trials);
-    let results = Results { settings: &settings, lacking, trials: &trials, stopped, report };
+    let host = Host { settings: &settings, programs: &programs, state: &state };
+    let stopped = measure(&mut bench, arms, &host, args.turns.quiet, (&mut trials, &mut saved))?;
+    let of_arms = arms.iter().map(|arm| OfArm::among(&trials, arm));
+    let rows: Vec<RowOf<B::Of>> = of_arms.map(|of| of.row(settings.summary(&of))).collect();
+    let complete = !stopped && rows.iter().all(|row| row.counted > 0 && B::Of::is_complete(row));
+    let report = settings.report(arms, &rows, &trials);
+    let results =
+        Results { settings: &settings, found, trials: &trials, stopped, complete, arms: rows, report };
     answer::print(is_json, || Document::of(&results), |out| show::text(out, &results))?;
     drop(bench);
     drop(programs);
     drop(blocked);
-    Ok(if B::Of::is_complete(&results.report) && !stopped { 0 } else { 1 })
+    Ok(if complete { 0 } else { 1 })
 }
 
-/// What is measured, in which order.
-pub struct Plan<'a, A> {
-    /// "gc".
-    pub name: &'static str,
-    pub arms: &'a [A],
-    pub rounds: usize,
-    pub seed: u64,
-    pub quiet: QuietArgs,
+/// What each trial needs.
+struct Host<'a, E> {
+    settings: &'a E,
+    programs: &'a Programs,
+    /// Of the journal.
+    state: &'a Path,
 }
 
-impl<A: Arm> Plan<'_, A> {
-    /// Makes the trials that are not there yet; `one` gives none where a signal cut it short. Whether a signal ended it before its
-    /// time.
-    pub fn measure<T: Turn<Arm = A> + Serialize>(
-        &self,
-        trials: &mut Vec<T>,
-        saved: &mut Saved<T>,
-        mut one: impl FnMut(usize, &A) -> anyhow::Result<Option<T>>,
-    ) -> anyhow::Result<bool> {
-        let mut quiet = self.quiet.begin();
-        let bar = progress::bar(format!("bench {}", self.name), self.rounds * self.arms.len(), "trials");
-        for round in 0..self.rounds {
-            for at in order::block(self.seed, round, self.arms.len()) {
-                let arm = &self.arms[at];
-                if !trials.iter().any(|trial| trial.is_of(round, arm)) {
-                    bar.set_message(arm.name());
-                    // What was cut says nothing of its arm, and is made again when the file is given again.
-                    let Some((mut trial, others)) = quiet.trial(|| one(round, arm))? else { return Ok(true) };
-                    trial.set_others(others);
-                    saved.add(&trial)?;
-                    trials.push(trial);
-                    if signals::pending() {
-                        return Ok(true);
-                    }
-                }
-                bar.inc(1);
+/// Makes the trials that are not there yet. Whether a signal ended it before its time.
+fn measure<B: Bench>(
+    bench: &mut B,
+    arms: &[ArmOf<B>],
+    host: &Host<B::Of>,
+    quiet: QuietArgs,
+    (trials, saved): (&mut Vec<TrialOf<B::Of>>, &mut Saved<TrialOf<B::Of>>),
+) -> anyhow::Result<bool> {
+    let seed = *host.settings.clone().turns().1;
+    let rounds: Vec<usize> = arms.iter().map(|arm| host.settings.rounds_of(arm)).collect();
+    let mut quiet = quiet.begin();
+    let bar = progress::bar(format!("bench {}", B::Of::NAME), rounds.iter().sum(), "trials");
+    for round in 0..rounds.iter().copied().max().unwrap_or(0) {
+        for at in order::block(seed, round, arms.len()) {
+            let arm = &arms[at];
+            if round >= rounds[at] {
+                continue;
             }
+            if !trials.iter().any(|trial| trial.round == round && trial.arm == *arm) {
+                bar.set_message(arm.name());
+                let made = quiet.trial(|| on_host(bench, host, round, arm))?;
+                // What was cut says nothing of its arm, and is made again when the file is given again.
+                let Some((mut trial, others)) = made else { return Ok(true) };
+                trial.others = others;
+                saved.add(&trial)?;
+                trials.push(trial);
+                if signals::pending() {
+                    return Ok(true);
+                }
+            }
+            bar.inc(1);
         }
-        Ok(false)
     }
+    Ok(false)
 }
 
 /// A trial on the host as its arm needs it, which is restored behind it. One whose arm cannot be arranged does not count, and is no
 /// failure. `None`: a signal cut it short.
 fn on_host<B: Bench>(
     bench: &mut B,
-    programs: &Programs,
-    state: &Path,
+    host: &Host<B::Of>,
     round: usize,
     arm: &ArmOf<B>,
 ) -> anyhow::Result<Option<TrialOf<B::Of>>> {
     let mut trial = TrialOf::<B::Of>::of(round, arm.clone());
     let name = format!("bench {} {}", B::Of::NAME, arm.name());
-    let before = bench.before(arm).map_err(ArmError::Read);
-    let arranged = before.and_then(|()| bench.arranged(arm)).and_then(|mut found| {
-        let prepared = arm_pages::prepare(std::mem::take(&mut found.steps), state, &name)?;
+    let before = bench.before(host.settings, arm).map_err(ArmError::Read);
+    let arranged = before.and_then(|()| bench.arranged(host.settings, arm)).and_then(|mut found| {
+        let prepared = arm_pages::prepare(std::mem::take(&mut found.steps), host.state, &name)?;
         Ok((found, prepared))
     });
     let (arranged, prepared) = match arranged {
@@ -247,7 +264,9 @@ fn on_host<B: Bench>(
             return Ok((!signals::pending()).then_some(trial));
         }
     };
-    let outcome = bench.trial(programs, &mut trial, arranged);
+    let Arranged { options, more, .. } = arranged;
+    let Host { settings, programs, .. } = *host;
+    let outcome = bench.trial(Run { settings, programs, options, more, trial: &mut trial });
     if let Err(error) = prepared.undo() {
         trial.gaps.push(Gap::new("the host as it was", Why::Denied).hint(error.to_string()));
     }

@@ -39,16 +39,12 @@ pub struct Saved<T> {
 }
 
 impl<T> Saved<T> {
-    pub fn nowhere() -> Saved<T> {
-        Saved { to: None, before: Vec::new() }
-    }
-
     /// `schema`: "marusa/bench-gc-trials/1".
     pub fn open<S: Settings>(path: Option<&Path>, schema: &str, settings: &mut S) -> anyhow::Result<Saved<T>>
     where
         T: DeserializeOwned,
     {
-        let Some(path) = path else { return Ok(Saved::nowhere()) };
+        let Some(path) = path else { return Ok(Saved { to: None, before: Vec::new() }) };
         let failed = |why: String| Failure::usage(format!("--save {}: {why}", path.display()));
         let opened = Place::of(path).and_then(|place| place.open_log(file_mode::wanted()));
         let mut file = opened.map_err(|error| failed(error.to_string()))?;
@@ -60,7 +56,7 @@ impl<T> Saved<T> {
             return Err(failed("it is a file of something else; give another".to_string()));
         }
         file.set_len(whole as u64).map_err(|error| failed(error.to_string()))?;
-        let mut saved = Saved { to: Some((file, path.to_path_buf())), ..Saved::nowhere() };
+        let mut saved = Saved { to: Some((file, path.to_path_buf())), before: Vec::new() };
         if whole == 0 {
             saved.line(&serde_json::to_string(&Head { schema: schema.to_string(), settings })?)?;
             return Ok(saved);

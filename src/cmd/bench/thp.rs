@@ -76,8 +76,8 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         rounds: args.rounds as usize,
         seed: args.saved.turns.seed(),
     };
-    let live = Live { jdk: &jdk, settings, fragments: None };
-    rounds::run(live, &arms(args), &Nothing {}, &args.saved, args.json)
+    let live = Live { jdk: &jdk, fragments: None };
+    rounds::run(live, settings, &arms(args), &Nothing {}, &args.saved, args.json)
 }
 
 /// All combinations.

@@ -65,8 +65,8 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         Err(error) if is_dry_run => (PathBuf::new(), Some(error.to_string())),
         Err(error) => return Err(Failure::usage(error.to_string())),
     };
-    let live = Live { jdk: &jdk, installed: &installed, settings };
-    rounds::run(live, &arms, &Lacking { missing }, &args.arms.saved, args.json)
+    let live = Live { jdk: &jdk, installed: &installed };
+    rounds::run(live, settings, &arms, &Lacking { missing }, &args.arms.saved, args.json)
 }
 
 /// The one that was named, or the newest on which the server runs.

@@ -3,24 +3,22 @@
 mod jvm;
 mod own;
 
-use super::answer;
-use super::jdk::JdkArgs;
+use super::jdk::{Jdk, JdkArgs};
 use super::machine;
-use super::rounds::{Plan, RoundsArgs};
-use super::saved::Saved;
-use crate::act::programs::Programs;
-use crate::act::signals::{self, Blocked};
-use crate::base::{Bytes, Gap, Known};
-use crate::cmd::quiet::QuietArgs;
+use super::rounds::{self, Bench, Run, SavedArgs};
+use crate::act::first_touch::Pages;
+use crate::act::signals;
+use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::{self, ArmError};
-use crate::experiment::bench::touch::{Arm, By, Figures, Pages, Planned, Settings, Trial};
+use crate::experiment::bench::touch::{Arm, By, Settings, Trial};
+use crate::experiment::bench::trials::Arranged;
 use crate::os::host_memory::HostMemory;
 use crate::os::process::Process;
 use crate::os::thp;
 use crate::pages::{Change, Step};
-use crate::show::bench::touch as show;
-use std::path::Path;
+use crate::show::bench::rounds::Nothing;
+use crate::show::bench::touch::ZeroFault;
 
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -43,8 +41,8 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     #[command(flatten)]
-    turns: RoundsArgs,
-    /// Machine-readable, schema marusa/bench-touch/2
+    saved: SavedArgs,
+    /// Machine-readable, schema marusa/bench-touch/3
     #[arg(long)]
     json: bool,
 }
@@ -73,36 +71,57 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let jdk = args.by.contains(&By::Jvm).then(|| args.jdk.one()).transpose()?;
     let pages = pages(&args.pages, &host, args.bytes)?;
-    let seed = args.turns.seed();
+    let arms = arms(args, &pages, jdk.as_ref().map(|jdk| jdk.feature));
     let settings = Settings {
         machine: machine::here(),
         jdk: jdk.as_ref().map(|jdk| jdk.version.clone()),
         bytes: args.bytes,
-        arms: arms(args, &pages, jdk.as_ref().map(|jdk| jdk.feature)),
         rounds: args.rounds as usize,
-        seed,
+        seed: args.saved.turns.seed(),
     };
-    let state = args.turns.state_directory()?;
-    if args.turns.dry_run {
-        return dry_run(args, &settings, jdk.as_ref());
+    let mut zero_fault = ZeroFault::default();
+    if !args.saved.turns.dry_run && args.by.contains(&By::Own) {
+        match own::zero_fault_ns(args.bytes) {
+            Ok(ns) => zero_fault.ns = Some(ns),
+            Err(gap) => zero_fault.why_not = Some(gap),
+        }
+        // Memory that this guest never had is slower to get than what it had before: a first pass is thrown away.
+        let _ =
+            own::touched(&mut Trial::of(0, Arm { by: By::Own, pages: Pages::Small, threads: 1 }), args.bytes);
     }
-    // Held to the end: what is changed is restored before a signal ends us.
-    let blocked = Blocked::start();
-    let programs = jdk.as_ref().map(|_| Programs::unpack()).transpose();
-    let programs = programs.map_err(|gap| Failure::usage(gap.to_string()))?;
-    let jvm = jdk.as_ref().zip(programs.as_ref()).map(|(jdk, programs)| jvm::Jvm { jdk, programs });
-    let zero_fault = args.by.contains(&By::Own).then(|| own::zero_fault(args.bytes)).transpose();
-    let (trials, stopped) = measure(&settings, jvm.as_ref(), &state, args.turns.quiet)?;
-    drop(programs);
-    let report = show::Report { settings, zero_fault, trials, stopped };
-    answer::print(args.json, || show::BenchTouchDocument::of(&report), |out| show::text(out, &report))?;
-    drop(blocked);
-    Ok(if report.is_complete() { 0 } else { 1 })
+    rounds::run(Live { jdk }, settings, &arms, &zero_fault, &args.saved, args.json)
+}
+
+/// Who touches: this program, or JVMs of a JDK.
+struct Live {
+    jdk: Option<Jdk>,
+}
+
+impl Bench for Live {
+    type Of = Settings;
+
+    fn arranged(&mut self, settings: &Settings, arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
+        match &self.jdk {
+            Some(jdk) if arm.by == By::Jvm => jvm::arranged(jdk, arm, settings.bytes),
+            _ => {
+                let steps = own_steps(arm.pages, settings.bytes)?;
+                Ok(Arranged { options: Vec::new(), more: Nothing {}, steps })
+            }
+        }
+    }
+
+    fn trial(&mut self, mut run: Run<Settings>) -> anyhow::Result<bool> {
+        let touched = match &self.jdk {
+            Some(jdk) if run.trial.arm.by == By::Jvm => jvm::touched(jdk, &mut run),
+            _ => own::touched(run.trial, run.settings.bytes),
+        };
+        touched.unwrap_or_else(|gap| run.trial.failed(gap));
+        Ok(!signals::pending())
+    }
 }
 
 fn host() -> Known<HostMemory> {
-    let me = Process::own()
-        .map_err(|error| Gap::new("/proc/self", crate::base::Why::Denied).hint(error.to_string()))?;
+    let me = Process::own().map_err(|error| Gap::new("/proc/self", Why::Denied).hint(error.to_string()))?;
     HostMemory::read(&me)
 }
 
@@ -185,61 +204,4 @@ fn own_steps(pages: Pages, bytes: Bytes) -> Result<Vec<Step>, ArmError> {
             }])
         }
     }
-}
-
-fn dry_run(args: &Args, settings: &Settings, jdk: Option<&super::jdk::Jdk>) -> anyhow::Result<u8> {
-    let one = |arm: &Arm| {
-        let steps = match (arm.by, jdk) {
-            (By::Jvm, Some(jdk)) => jvm::arranged(jdk, arm, settings.bytes).map(|found| found.steps),
-            _ => own_steps(arm.pages, settings.bytes),
-        };
-        let why_not = steps.as_ref().err().map(ArmError::to_string);
-        let steps = steps.ok().map(|steps| steps.into_iter().map(|step| step.what).collect());
-        Planned { arm: arm.clone(), steps, why_not }
-    };
-    let planned: Vec<Planned> = settings.arms.iter().map(one).collect();
-    answer::print(
-        args.json,
-        || show::BenchTouchDocument::dry_run(settings, &planned),
-        |out| show::dry_run(out, settings, &planned),
-    )?;
-    Ok(0)
-}
-
-/// The trials, and whether a signal ended them before their time.
-fn measure(
-    settings: &Settings,
-    jvm: Option<&jvm::Jvm>,
-    state: &Path,
-    quiet: QuietArgs,
-) -> anyhow::Result<(Vec<Trial>, bool)> {
-    // Memory that this guest never had is slower to get than what it had before: a first pass is thrown away.
-    let _ = own::figures(settings.bytes, Pages::Small, 1);
-    let Settings { arms, rounds, seed, .. } = settings;
-    let plan = Plan { name: "touch", arms, rounds: *rounds, seed: *seed, quiet };
-    let mut trials = Vec::new();
-    let stopped = plan.measure(&mut trials, &mut Saved::nowhere(), |round, arm| {
-        let outcome = match (arm.by, jvm) {
-            (By::Jvm, Some(jvm)) => jvm.figures(arm, settings.bytes, state),
-            _ => of_own(arm, settings.bytes, state),
-        };
-        let (left_out, figures) = match outcome {
-            Ok((left_out, figures)) => (left_out, Some(figures)),
-            Err(gap) => (Some(gap.to_string()), None),
-        };
-        let trial = Trial { round, arm: arm.clone(), left_out, figures, others: None };
-        Ok((!signals::pending()).then_some(trial))
-    })?;
-    Ok((trials, stopped))
-}
-
-fn of_own(arm: &Arm, bytes: Bytes, state: &Path) -> Known<(Option<String>, Figures)> {
-    let name = format!("bench-touch-{}", arm.pages.name());
-    let prepared = own_steps(arm.pages, bytes).and_then(|steps| arm_pages::prepare(steps, state, &name));
-    let _prepared = prepared.map_err(|error| no_pages(&arm.pages.name(), &error))?;
-    own::figures(bytes, arm.pages, arm.threads)
-}
-
-fn no_pages(name: &str, error: &ArmError) -> Gap {
-    Gap::new(format!("pages {name}"), crate::base::Why::NotMeasured).hint(error.to_string())
 }

@@ -5,20 +5,19 @@ mod host;
 mod jit;
 mod pressure;
 
-use super::account_of;
-use super::answer;
+use super::account_of::count;
 use super::jdk::{Jdk, JdkArgs};
+use super::machine;
+use super::rounds::{self, Bench, Run, SavedArgs};
 use crate::act::ask_jdk;
 use crate::act::programs::Programs;
-use crate::act::signals::Blocked;
 use crate::base::Bytes;
-use crate::cmd::quiet::{Quiet, QuietArgs};
-use crate::cmd::{Failure, amount, progress};
-use crate::experiment::bench::trim::{self as experiment, Arm, Round};
-use crate::experiment::order;
-use crate::os::busy::Others;
-use crate::show::bench::trim as show;
-use std::path::PathBuf;
+use crate::cmd::{Failure, amount};
+use crate::experiment::arm_pages::ArmError;
+use crate::experiment::bench::trials::Arranged;
+use crate::experiment::bench::trim::{Arm, Means, Part, Settings, Way};
+use crate::show::bench::trim::Found;
+use host::Scarcity;
 use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
@@ -55,100 +54,75 @@ pub struct Args {
     /// Memory that both share; by default both fit with one burst, and not with two, by a measured server
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     memory: Option<Bytes>,
-    /// Seed that repeats the order of the methods
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Where the journal of changes of the host and the file to swap to are [default: $MARUSA_STATE, or /var/lib/marusa]
-    #[arg(long, value_name = "DIRECTORY")]
-    state: Option<PathBuf>,
-    /// Show what would be run and changed, and do nothing
-    #[arg(long)]
-    dry_run: bool,
     #[command(flatten)]
-    quiet: QuietArgs,
-    /// Machine-readable, schema marusa/bench-trim/2
+    saved: SavedArgs,
+    /// Machine-readable, schema marusa/bench-trim/3
     #[arg(long)]
     json: bool,
 }
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Jit,
-    Swap,
+/// A run of an arm, or a measurement before all.
+struct Job<'a> {
+    jdk: &'a Jdk,
+    settings: &'a Settings,
+    programs: &'a Programs,
+    options: &'a [String],
+    means: &'a Means,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdk = args.jdk.one()?;
-    let (arms, missing) = arms(args, &jdk)?;
-    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let mut setup = show::Setup {
-        machine: account_of::machine(),
-        jdk: account_of::name(&jdk),
-        arms,
-        missing,
+    let (ways, mut missing) = ways(args, &jdk)?;
+    let swap_options = pressure::options(args.live, args.burst);
+    let settings = Settings {
+        machine: machine::here(),
+        jdk: jdk.version.clone(),
         every_seconds: args.every.as_secs_f64(),
-        seed,
         jit_options: jit::OPTIONS.join(" "),
-        swap_options: pressure::options(args).join(" "),
+        swap_options: swap_options.join(" "),
         classes: args.classes,
         live_bytes: args.live,
         burst_bytes: args.burst,
         bursts: args.bursts,
-        memory_bytes: pressure::expected(args),
-        steps: Vec::new(),
-        is_dry_run: args.dry_run,
+        rounds: args.rounds as usize,
+        swap_rounds: args.swap_rounds as usize,
+        seed: args.saved.turns.seed(),
     };
-    let scarcity = args
-        .part
-        .contains(&Part::Swap)
-        .then(|| host::Scarcity::plan(args, pressure::expected(args)))
-        .transpose();
-    let mut results = show::Results {
-        jit: Vec::new(),
-        swap: Vec::new(),
-        notes: Vec::new(),
-        others: Vec::new(),
-        ended: None,
-    };
-    let scarcity = match scarcity {
+    let state = args.saved.turns.state_directory()?;
+    let mut memory_bytes = args.memory.unwrap_or(pressure::expected(&settings));
+    let plan = |memory: Bytes| Scarcity::plan(&state, memory, pressure::swap_bytes(&settings));
+    let mut scarcity = match args.part.contains(&Part::Swap).then(|| plan(memory_bytes)).transpose() {
         Ok(scarcity) => scarcity,
         // The first part needs no right.
         Err(error) if args.part.contains(&Part::Jit) => {
-            results.notes.push(format!("the part with swap was left out: {error:#}"));
+            missing.push(format!("the part with swap: {error:#}"));
             None
         }
         Err(error) => return Err(error),
     };
-    setup.steps = scarcity.iter().flat_map(|one| one.steps.iter().map(|step| step.what.clone())).collect();
-    let (mut error, mut held) = (None, None);
-    if !args.dry_run {
-        let programs = Programs::unpack().map_err(|gap| Failure::target(gap.to_string()))?;
-        // A signal ends the experiment between two samples; the host is restored, and what was measured is shown.
-        let blocked = Blocked::start();
-        let arms = setup.arms.clone();
-        let experiment = Experiment { args, jdk: &jdk, programs: &programs, arms: &arms, seed };
-        error = experiment.run(scarcity.is_some(), &mut setup, &mut results).err();
-        results.ended = error.as_ref().map(|error| format!("{error:#}"));
-        held = Some((programs, blocked));
+    if scarcity.is_some() && args.memory.is_none() && !args.saved.turns.dry_run {
+        memory_bytes = pressure::memory(&jdk, &settings, &swap_options)?;
+        scarcity = Some(plan(memory_bytes)?);
     }
-    answer::print(
-        args.json,
-        || show::BenchTrimDocument::of(&setup, &results),
-        |out| show::text(out, &setup, &results),
-    )?;
-    drop(held);
-    answer::status(error, 0)
+    let has = |part: &Part| args.part.contains(part) && (*part == Part::Jit || scarcity.is_some());
+    let parts = [Part::Jit, Part::Swap].into_iter().filter(has);
+    let arms: Vec<Arm> = parts.flat_map(|part| ways.iter().map(move |way| Arm { part, way: *way })).collect();
+    let live = Live { jdk: &jdk, every: args.every, swap_options, scarcity };
+    rounds::run(live, settings, &arms, &Found { memory_bytes, missing }, &args.saved, args.json)
 }
 
-/// The ways that this JDK and this host have, and which not.
-fn arms(args: &Args, jdk: &Jdk) -> anyhow::Result<(Vec<Arm>, Vec<String>)> {
+/// The ways that this JDK has, and which not.
+fn ways(args: &Args, jdk: &Jdk) -> anyhow::Result<(Vec<Way>, Vec<String>)> {
     let unlock = ["-XX:+UnlockExperimentalVMOptions".to_string()];
     let flags = ask_jdk::flags(&jdk.home, &unlock).map_err(|error| Failure::usage(error.to_string()))?;
-    let has_interval = flags.flags.contains("TrimNativeHeapInterval");
-    let (mut arms, missing) = experiment::arms(has_interval, args.every, Ok(()));
-    let unknown = args.arms.iter().find(|name| !arms.iter().any(|arm| arm.name == name.as_str()));
+    let (mut ways, mut missing) = (Way::ALL.to_vec(), Vec::new());
+    if !flags.flags.contains("TrimNativeHeapInterval") {
+        ways.retain(|way| *way != Way::JdkInterval);
+        missing.push("jdk interval: this JDK has no -XX:TrimNativeHeapInterval".to_string());
+    }
+    let unknown = args.arms.iter().find(|name| !ways.iter().any(|way| way.name() == name.as_str()));
     if let Some(name) = unknown {
-        let names: Vec<&str> = arms.iter().map(|arm| arm.name).collect();
+        let names: Vec<&str> = ways.iter().map(|way| way.name()).collect();
         return Err(Failure::usage(format!(
             "method '{name}' is unavailable with JDK {}; available: {}",
             jdk.version,
@@ -156,69 +130,39 @@ fn arms(args: &Args, jdk: &Jdk) -> anyhow::Result<(Vec<Arm>, Vec<String>)> {
         )));
     }
     if !args.arms.is_empty() {
-        arms.retain(|arm| {
-            arm.name == experiment::AS_IT_IS || args.arms.iter().any(|name| name.as_str() == arm.name)
-        });
+        ways.retain(|way| *way == Way::AsItIs || args.arms.iter().any(|name| name == way.name()));
     }
-    Ok((arms, missing))
+    Ok((ways, missing))
 }
 
-/// What both parts need.
-struct Experiment<'a> {
-    args: &'a Args,
+struct Live<'a> {
     jdk: &'a Jdk,
-    programs: &'a Programs,
-    arms: &'a [Arm],
-    seed: u64,
+    every: Duration,
+    swap_options: Vec<String>,
+    /// `None`: the part with swap is not run.
+    scarcity: Option<Scarcity>,
 }
 
-impl Experiment<'_> {
-    fn run(
-        &self,
-        with_swap: bool,
-        setup: &mut show::Setup,
-        results: &mut show::Results,
-    ) -> anyhow::Result<()> {
-        let mut quiet = self.args.quiet.begin();
-        if self.args.part.contains(&Part::Jit) {
-            let one = |arm: &Arm| jit::one(self, arm);
-            self.rounds(self.args.rounds, "", &mut quiet, &mut results.jit, &mut results.others, one)?;
-        }
-        if !with_swap {
-            return Ok(());
-        }
-        setup.memory_bytes = pressure::memory(self)?;
-        let scarce = host::Scarcity::plan(self.args, setup.memory_bytes)?.make()?;
-        let one = |arm: &Arm| pressure::one(self, arm, &scarce.group);
-        let (swap, others) = (&mut results.swap, &mut results.others);
-        let measured = self.rounds(self.args.swap_rounds, "swap, ", &mut quiet, swap, others, one);
-        results.notes.extend(scarce.undo()?);
-        measured
+impl Bench for Live<'_> {
+    type Of = Settings;
+
+    fn arranged(&mut self, _settings: &Settings, arm: &Arm) -> Result<Arranged<Means>, ArmError> {
+        let means = arm.way.means(self.every);
+        let (mut options, steps) = match (arm.part, &self.scarcity) {
+            (Part::Swap, Some(scarcity)) => (self.swap_options.clone(), scarcity.steps()),
+            _ => (jit::OPTIONS.map(str::to_string).to_vec(), Vec::new()),
+        };
+        options.extend(means.options.iter().cloned());
+        Ok(Arranged { options, more: means, steps })
     }
 
-    /// Each arm once a round, in an order of its own.
-    fn rounds<T>(
-        &self,
-        rounds: u32,
-        part: &str,
-        quiet: &mut Quiet,
-        results: &mut Vec<Round<T>>,
-        all_others: &mut Vec<Others>,
-        one: impl Fn(&Arm) -> anyhow::Result<T>,
-    ) -> anyhow::Result<()> {
-        let arms = self.arms;
-        let bar = progress::bar("bench trim", arms.len() * rounds as usize, "runs");
-        for round in 0..rounds as usize {
-            results.push((0..arms.len()).map(|_| None).collect());
-            for at in order::block(self.seed, round, arms.len()) {
-                bar.set_message(format!("{part}round {}, {}", round + 1, arms[at].name));
-                if let Some((made, others)) = quiet.trial(|| one(&arms[at]).map(Some))? {
-                    results[round][at] = Some(made);
-                    all_others.extend(others);
-                }
-                bar.inc(1);
-            }
-        }
-        Ok(())
+    fn trial(&mut self, run: Run<Settings>) -> anyhow::Result<bool> {
+        let Run { settings, programs, options, more, trial } = run;
+        let job = Job { jdk: self.jdk, settings, programs, options: &options, means: &more };
+        let done = match (trial.arm.part, &self.scarcity) {
+            (Part::Swap, Some(scarcity)) => pressure::one(&job, scarcity, trial),
+            _ => jit::one(&job, trial),
+        };
+        count(done, trial)
     }
 }

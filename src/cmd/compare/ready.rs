@@ -36,10 +36,7 @@ impl Ready {
 
     /// As the host is now: a pool may have got smaller since.
     pub fn steps_now(&self, pool: Pool) -> Result<Vec<Step>, ArmError> {
-        match &self.subject {
-            Some(subject) => arm_pages::steps(subject, self.mode, pool),
-            None => arm_pages::steps_for_any(self.mode, pool),
-        }
+        arm_pages::steps(self.subject.as_ref(), self.mode, pool)
     }
 }
 

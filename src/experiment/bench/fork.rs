@@ -1,21 +1,22 @@
 //! `marusa bench fork`: what starting a process costs a JVM, by heap, page size and launch mechanism. The published experiment
 //! of 2008 started /bin/false many times from a JVM with a fully populated heap, on large pages and on normal ones.
 //!
-//! Which trials there are and in which order, and what their figures say. Trials of one round are neighbours in time, so arms
-//! are compared within a round; the rounds are independent of each other and give the interval.
+//! Which arms there are, and what the figures of their trials say.
+
+mod report;
 
 use super::Machine;
-use super::rounds::ALPHA;
-use super::{spread, trials};
-use crate::base::{Bytes, tally};
-use crate::experiment::stats::{self, Estimate};
-use crate::os::busy::Others;
+use super::spread::Spread;
+use super::trials;
+use crate::base::Bytes;
+use crate::experiment::arm_pages::PageMode;
 use crate::pages::subject::size;
+pub use report::{ArmFigures, OfChildren, Report, figures, report};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a JDK starts a process on Linux: the system property jdk.lang.Process.launchMechanism (`ProcessImpl.LaunchMechanism`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Mechanism {
     Fork,
@@ -42,7 +43,7 @@ pub struct Settings {
     /// Versions.
     pub jdks: Vec<String>,
     pub heaps: Vec<Bytes>,
-    pub pages: Vec<String>,
+    pub pages: Vec<PageMode>,
     pub mechanisms: Vec<Mechanism>,
     pub children: usize,
     /// Fewest first.
@@ -59,6 +60,11 @@ pub struct Support {
 }
 
 impl Support {
+    pub fn untried(jdk: &str, mechanisms: &[Mechanism]) -> Support {
+        let untried = |mechanism: &Mechanism| Tried { mechanism: *mechanism, why_not: None, said: None };
+        Support { jdk: jdk.to_string(), mechanisms: mechanisms.iter().map(untried).collect() }
+    }
+
     pub fn had(&self) -> Vec<Mechanism> {
         self.mechanisms.iter().filter(|one| one.why_not.is_none()).map(|one| one.mechanism).collect()
     }
@@ -74,50 +80,14 @@ pub struct Tried {
     pub said: Option<String>,
 }
 
-/// What would change on the host for an arm.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
-pub struct Planned {
-    pub jdk: String,
-    pub pages: String,
-    pub heap_bytes: Bytes,
-    pub steps: Vec<String>,
-    pub why_not: Option<String>,
-}
-
-/// One arm at one size of heap.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
+/// One way to start processes.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Arm {
     /// The version of the JDK.
     pub jdk: String,
     pub heap_bytes: Bytes,
-    /// "4k", "thp", "hugetlb-2m".
-    pub pages: String,
+    pub pages: PageMode,
     pub mechanism: Mechanism,
-}
-
-impl Settings {
-    /// All of them: of each JDK the mechanisms that it has, on all pages, with all sizes of heap.
-    pub fn arms(&self, support: &[Support]) -> Vec<Arm> {
-        let mut arms = Vec::new();
-        for support in support {
-            for mechanism in support.had() {
-                for pages in &self.pages {
-                    arms.extend(self.of_heaps(&support.jdk, pages, mechanism));
-                }
-            }
-        }
-        arms
-    }
-
-    pub fn of_heaps(&self, jdk: &str, pages: &str, mechanism: Mechanism) -> Vec<Arm> {
-        self.heaps.iter().map(|heap| Arm::new(jdk, *heap, pages, mechanism)).collect()
-    }
-}
-
-impl Arm {
-    pub fn new(jdk: &str, heap_bytes: Bytes, pages: &str, mechanism: Mechanism) -> Arm {
-        Arm { jdk: jdk.to_string(), heap_bytes, pages: pages.to_string(), mechanism }
-    }
 }
 
 impl trials::Arm for Arm {
@@ -127,35 +97,38 @@ impl trials::Arm for Arm {
     }
 }
 
-/// What one trial gave.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct Trial {
-    pub round: usize,
-    pub arm: Arm,
-    /// Why it does not count.
-    pub left_out: Option<String>,
-    pub figures: Option<Figures>,
-    /// What others on the machine took during all trials of the JVM; `None`: not known.
-    #[serde(default)]
-    pub others: Option<Others>,
-}
-
-impl trials::Turn for Trial {
-    type Arm = Arm;
-
-    fn is_of(&self, round: usize, arm: &Arm) -> bool {
-        self.round == round && self.arm == *arm
+impl Settings {
+    /// Of each JDK the mechanisms that it has, on all pages, with all sizes of heap.
+    pub fn arms(&self, support: &[Support]) -> Vec<Arm> {
+        let mut arms = Vec::new();
+        for support in support {
+            for mechanism in support.had() {
+                for pages in &self.pages {
+                    let jdk = &support.jdk;
+                    let of =
+                        |heap: &Bytes| Arm { jdk: jdk.clone(), heap_bytes: *heap, pages: *pages, mechanism };
+                    arms.extend(self.heaps.iter().map(of));
+                }
+            }
+        }
+        arms
     }
 
-    fn set_others(&mut self, others: Option<Others>) {
-        self.others = others;
+    /// The pages that are compared: small ones by the largest that were measured.
+    pub fn compared(&self) -> Option<(PageMode, PageMode)> {
+        let has = |mode: &PageMode| self.pages.contains(mode);
+        let large = [PageMode::HugeTlb2M, PageMode::HugeTlb1G, PageMode::Thp].into_iter().find(has)?;
+        has(&PageMode::Small).then_some((PageMode::Small, large))
     }
 }
 
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub type Trial = trials::Trial<Arm, Figures>;
+
+/// What one JVM gave.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Figures {
     /// The share of the heap on pages of the arm's size, before and after the children.
-    pub pages_share_before: f64,
+    pub pages_share_before: Option<f64>,
     pub pages_share_after: Option<f64>,
     /// The parent's page tables; fork copies those of its private memory.
     pub page_table_bytes: Option<Bytes>,
@@ -213,7 +186,7 @@ pub fn children(answer: &str, threads: usize) -> Option<Children> {
     let mut numbers =
         |name: &str| -> Option<Vec<f64>> { after(name)?.split(',').map(|word| word.parse().ok()).collect() };
     let (started, ended) = (numbers("started")?, numbers("ended")?);
-    let middle = |all: &[f64]| Some(Spread::of(all.iter().copied())?.middle / 1e6);
+    let middle = |all: &[f64]| Some(Spread::of(all.iter().copied().map(Some))?.median / 1e6);
     Some(Children {
         threads,
         children: started.len(),
@@ -246,113 +219,27 @@ pub fn swept_while(answer: &str, children: usize, faults: Option<u64>) -> Option
     })
 }
 
-/// Rounds of one arm: the middle of them, and the least and the most.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
-pub struct Spread {
-    pub middle: f64,
-    pub from: f64,
-    pub to: f64,
-    pub rounds: usize,
-}
-
-impl Spread {
-    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Spread> {
-        let spread::Spread { median, min, max, count } = spread::Spread::of(numbers.into_iter().map(Some))?;
-        Some(Spread { middle: median, from: min, to: max, rounds: count })
-    }
-}
-
-/// A ratio of two arms and its interval of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
-pub struct Ratio {
+/// Large pages next to normal ones. RHEL 5.2, 4 GB, JDK 1.6.0_10, November 2008; the number of children is not given.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+pub struct Published {
+    pub heap_bytes: Bytes,
+    /// For all children.
+    pub large_seconds: f64,
+    pub normal_seconds: f64,
     pub ratio: f64,
-    pub low: f64,
-    pub high: f64,
-    pub rounds: usize,
 }
 
-impl Ratio {
-    fn of(logs: &[f64]) -> Option<Ratio> {
-        let Estimate { gain_percent, low_percent, high_percent, blocks, .. } = stats::estimate(logs, ALPHA)?;
-        let ratio = |percent: f64| 1.0 + percent / 100.0;
-        Some(Ratio {
-            ratio: ratio(gain_percent),
-            low: ratio(low_percent),
-            high: ratio(high_percent),
-            rounds: blocks,
-        })
-    }
+const fn published(heap_mib: u64, large_seconds: f64, normal_seconds: f64) -> Published {
+    let ratio = normal_seconds / large_seconds;
+    Published { heap_bytes: heap_mib << 20, large_seconds, normal_seconds, ratio }
 }
 
-/// All trials that were made.
-#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-pub struct Results {
-    pub trials: Vec<Trial>,
-}
-
-impl Results {
-    fn of<'a>(&'a self, arm: &'a Arm) -> impl Iterator<Item = &'a Trial> {
-        self.trials.iter().filter(move |trial| trial.arm == *arm)
-    }
-
-    /// Trials of an arm that count, by round, through `figure`.
-    fn figures(&self, arm: &Arm, figure: &dyn Fn(&Figures) -> Option<f64>) -> Vec<(usize, f64)> {
-        let counted = self.of(arm).filter(|trial| trial.left_out.is_none());
-        counted.filter_map(|trial| Some((trial.round, figure(trial.figures.as_ref()?)?))).collect()
-    }
-
-    pub fn spread(&self, arm: &Arm, figure: &dyn Fn(&Figures) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.figures(arm, figure).into_iter().map(|(_, number)| number))
-    }
-
-    /// How many times `of` is `by`, round by round.
-    pub fn ratio(&self, of: &Arm, by: &Arm, figure: &dyn Fn(&Figures) -> Option<f64>) -> Option<Ratio> {
-        let by = self.figures(by, figure);
-        let logs: Vec<f64> = self
-            .figures(of, figure)
-            .into_iter()
-            .filter_map(|(round, number)| {
-                let other = by.iter().find(|(other, _)| *other == round)?.1;
-                (number > 0.0 && other > 0.0).then(|| (number / other).ln())
-            })
-            .collect();
-        Ratio::of(&logs)
-    }
-
-    /// The line through the arms of all sizes of heap: milliseconds for each GiB more.
-    pub fn ms_per_gib(&self, arms: &[Arm], figure: &dyn Fn(&Figures) -> Option<f64>) -> Option<f64> {
-        let points: Vec<(f64, f64)> = arms
-            .iter()
-            .filter_map(|arm| {
-                Some((arm.heap_bytes as f64 / (1_u64 << 30) as f64, self.spread(arm, figure)?.middle))
-            })
-            .collect();
-        slope(&points)
-    }
-
-    /// Why trials do not count, with how many of each.
-    pub fn left_out(&self) -> Vec<(String, usize)> {
-        tally(self.trials.iter().filter_map(|trial| {
-            let Arm { jdk, pages, mechanism, .. } = &trial.arm;
-            Some(format!("JDK {jdk}, {pages}, {}: {}", mechanism.name(), trial.left_out.as_ref()?))
-        }))
-    }
-}
-
-/// By least squares; two points at least that differ in x.
-fn slope(points: &[(f64, f64)]) -> Option<f64> {
-    let count = points.len() as f64;
-    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
-    let (mean_x, mean_y) = (mean(&|point| point.0), mean(&|point| point.1));
-    let squares: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
-    let products: f64 = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
-    (squares > 0.0).then(|| products / squares)
-}
-
-/// The published table: heap in MiB, seconds for all children on large pages and on normal ones. RHEL 5.2, 4 GB, JDK
-/// 1.6.0_10, November 2008; the number of children is not given.
-pub const PUBLISHED: [(u64, f64, f64); 4] =
-    [(128, 3.589, 13.217), (256, 3.62, 15.314), (512, 4.638, 36.692), (1024, 3.885, 67.062)];
+pub const PUBLISHED: [Published; 4] = [
+    published(128, 3.589, 13.217),
+    published(256, 3.62, 15.314),
+    published(512, 4.638, 36.692),
+    published(1024, 3.885, 67.062),
+];
 
 #[cfg(test)]
 #[path = "fork_tests.rs"]

@@ -124,9 +124,6 @@ impl Figures {
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, serde::Serialize)]
 pub struct ArmFigures {
-    pub arm: Arm,
-    pub trials: usize,
-    pub counted: usize,
     pub threads: ThreadCounts,
     pub operations_per_second: Option<Mean>,
     pub collections_per_minute: Option<Mean>,
@@ -135,9 +132,6 @@ pub struct ArmFigures {
     pub longest_stop_ms: Option<f64>,
     pub concurrent_ms_per_second: Option<Mean>,
     pub system_share: Option<Mean>,
-    pub page_share_min: Option<f64>,
-    /// The first reason why a trial does not count.
-    pub why_not: Option<String>,
 }
 
 /// An arm against another of the same JDK and collector.
@@ -151,9 +145,8 @@ pub struct Comparison {
     pub system_share: Option<Ratio>,
 }
 
-#[derive(JsonSchema, serde::Serialize)]
+#[derive(Default, JsonSchema, serde::Serialize)]
 pub struct Report {
-    pub arms: Vec<ArmFigures>,
     /// Against 4k pages with the same threads.
     #[serde(rename = "against_small_pages")]
     pub by_pages: Vec<Comparison>,
@@ -169,19 +162,14 @@ pub fn report(arms: &[Arm], trials: &[Trial]) -> Report {
         arms.iter().filter_map(pair).map(|(base, arm)| compared(base, arm, trials)).collect()
     };
     Report {
-        arms: arms.iter().map(|arm| figures(arm, trials)).collect(),
         by_pages: against(&|arm| Some(Arm { pages: PageMode::Small, ..arm.clone() })),
         by_threads: against(&|arm| Some(Arm { threads: Threads::Own, ..arm.clone() })),
     }
 }
 
-fn figures(arm: &Arm, trials: &[Trial]) -> ArmFigures {
-    let of_arm = OfArm::among(trials, arm);
+pub fn figures(of_arm: &OfArm<Arm, Figures>) -> ArmFigures {
     let gc = |of| of_arm.mean(&|figures: &Figures| figures.of_gc(of));
     ArmFigures {
-        arm: arm.clone(),
-        trials: of_arm.all.len(),
-        counted: of_arm.counted.len(),
         threads: of_arm.all.last().map(|trial| trial.figures.threads).unwrap_or_default(),
         operations_per_second: of_arm.mean(&|figures| figures.operations_per_second),
         collections_per_minute: gc(|gc| Some(gc.collections_per_minute())),
@@ -190,8 +178,6 @@ fn figures(arm: &Arm, trials: &[Trial]) -> ArmFigures {
         longest_stop_ms: of_arm.highest(&|figures| figures.of_gc(|gc| gc.longest_stop_ms)),
         concurrent_ms_per_second: gc(GcWork::concurrent_ms_per_second),
         system_share: of_arm.mean(&Figures::system_share),
-        page_share_min: of_arm.page_share_min(),
-        why_not: of_arm.why_not(),
     }
 }
 
@@ -255,6 +241,7 @@ mod tests {
         let many = &found.by_threads[0];
         assert!((many.system_share.expect("rounds").ratio - 4.0).abs() < 1e-9);
         assert_eq!(many.mean_stop, None, "no log, no ratio");
-        assert!((found.arms[1].system_share.expect("a mean").mean - 0.4).abs() < 1e-12);
+        let one = figures(&OfArm::among(&trials, &arms[1]));
+        assert!((one.system_share.expect("a mean").mean - 0.4).abs() < 1e-12);
     }
 }

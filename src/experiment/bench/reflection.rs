@@ -1,13 +1,15 @@
 //! `marusa bench reflection`: getters and setters of many fields called through java.lang.reflect.Method, and what the paper of
 //! 2010 published.
 
-use super::account_row::{self, AccountRow};
+use super::Machine;
+use super::account_row::AccountRow;
 use super::spread::Spread;
-use crate::base::Bytes;
-use crate::map::Account;
+use super::trials::{self, OfArm};
+use crate::base::{Bytes, counted};
 use crate::map::Area;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Calls of each accessor, and what they took: J9 Java 6 on x86, 6,000 fields.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
@@ -27,7 +29,7 @@ pub const PUBLISHED_MORE: f64 = 29.2;
 pub const PUBLISHED_MORE_SHARE: f64 = 0.43;
 
 /// By what Method.invoke gets to the method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accessors {
     /// As the JDK does it by default.
@@ -73,30 +75,44 @@ impl Accessors {
     }
 }
 
+/// What was asked for, and where.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Settings {
+    pub machine: Machine,
+    pub options: String,
+    pub fields: u32,
+    pub classes: u32,
+    pub rounds: usize,
+    pub seed: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Arm {
+    pub jdk: String,
+    /// The release.
+    pub feature: u32,
+    pub accessors: Accessors,
+    /// Of each accessor.
+    pub calls: u64,
+}
+
+impl trials::Arm for Arm {
+    fn name(&self) -> String {
+        format!("JDK {}, {}, {}", self.jdk, self.accessors.word(), counted(self.calls, "call"))
+    }
+}
+
+pub type Trial = trials::Trial<Arm, Figures>;
+
 /// One JVM.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct Sample {
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Figures {
     /// Classes and Method objects are there, nothing was called.
-    #[serde(serialize_with = "account_row::serialize")]
-    #[schemars(with = "AccountRow")]
-    pub loaded: Account,
-    #[serde(serialize_with = "account_row::serialize")]
-    #[schemars(with = "AccountRow")]
-    pub called: Account,
+    pub loaded: Option<AccountRow>,
+    pub called: Option<AccountRow>,
     pub call_ms: Option<u64>,
     /// The compilers had come to rest when it was looked at.
     pub at_rest: bool,
-}
-
-/// The JVMs of one JDK, one kind of accessors and one number of calls.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct Point {
-    pub jdk: String,
-    #[serde(skip)]
-    pub feature: u32,
-    pub accessors: Accessors,
-    pub calls: u64,
-    pub samples: Vec<Sample>,
 }
 
 /// A column: what is resident in some areas together.
@@ -109,76 +125,78 @@ pub struct Column {
 
 /// The areas that the experiment is about; what else there is, is "the rest".
 pub const COLUMNS: [Column; 5] = [
-    Column { key: "class_metadata", title: "CLASSES", areas: &[Area::ClassMetadata] },
+    Column { key: "class_metadata", title: "METADATA", areas: &[Area::ClassMetadata] },
     Column { key: "jit_code", title: "JIT CODE", areas: &[Area::JitCode] },
     Column { key: "jit_work", title: "JIT WORK", areas: &[Area::JitWork] },
     Column { key: "jvm_work", title: "JVM WORK", areas: &[Area::JvmWork] },
     Column { key: "malloc_freed", title: "FREED", areas: &[Area::MallocFreed] },
 ];
 
-impl Point {
-    fn spread(&self, of: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.samples.iter().map(of))
-    }
-
-    pub fn column(&self, column: &Column) -> Option<Spread> {
-        self.spread(|sample| sample.called.known_sum(column.areas).map(|bytes| bytes as f64))
-    }
-
+/// The JVMs of one JDK, one kind of accessors and one number of calls.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct ArmFigures {
+    pub does: &'static str,
+    pub options: Option<Vec<String>>,
+    /// JVMs that were looked at before their compilers were idle.
+    pub unsettled: usize,
+    pub classes: Option<Spread>,
+    pub resident_bytes: Option<Spread>,
+    pub call_ms: Option<Spread>,
+    pub java_heap_bytes: Option<Spread>,
     /// What is resident, without the Java heap and without what the columns have.
-    pub fn rest(&self) -> Option<Spread> {
-        self.spread(|sample| {
-            let columns: Option<Bytes> = COLUMNS.iter().map(|one| sample.called.known_sum(one.areas)).sum();
-            let heap = sample.called.resident_bytes_of(Area::JavaHeap);
-            Some(sample.called.totals.resident_bytes.saturating_sub(columns?).saturating_sub(heap) as f64)
-        })
-    }
-
-    pub fn java_heap(&self) -> Option<Spread> {
-        self.spread(|sample| Some(sample.called.resident_bytes_of(Area::JavaHeap) as f64))
-    }
-    pub fn total(&self) -> Option<Spread> {
-        self.spread(|sample| Some(sample.called.totals.resident_bytes as f64))
-    }
-    pub fn classes(&self) -> Option<Spread> {
-        self.spread(|sample| sample.called.classes().map(|classes| classes as f64))
-    }
-    pub fn call_ms(&self) -> Option<Spread> {
-        self.spread(|sample| sample.call_ms.map(|ms| ms as f64))
-    }
-
+    pub rest_bytes: Option<Spread>,
     /// Class metadata and JIT code together: what the paper sums.
-    pub fn published_sum(&self) -> Option<f64> {
-        let sum = |sample: &Sample| {
-            sample.called.known_sum(&[Area::ClassMetadata, Area::JitCode]).map(|bytes| bytes as f64)
-        };
-        self.spread(sample_of(sum)).map(|spread| spread.median)
-    }
+    pub published_sum_bytes: Option<Spread>,
+    /// By "jit_code_bytes": those of some areas.
+    #[serde(flatten)]
+    pub areas: BTreeMap<String, Option<Spread>>,
+}
 
-    pub fn unsettled(&self) -> usize {
-        self.samples.iter().filter(|sample| !sample.at_rest).count()
+impl Column {
+    pub fn bytes_key(&self) -> String {
+        format!("{}_bytes", self.key)
     }
 }
 
-/// Names the type of the closure.
-fn sample_of<F: Fn(&Sample) -> Option<f64>>(of: F) -> F {
-    of
+pub fn figures(of: &OfArm<Arm, Figures>) -> ArmFigures {
+    let bytes = |of_called: &dyn Fn(&AccountRow) -> Option<u64>| {
+        of.spread(&|figures: &Figures| Some(of_called(figures.called.as_ref()?)? as f64))
+    };
+    let column = |column: &Column| (column.bytes_key(), bytes(&|called| called.known_sum(column.areas)));
+    let rest = |called: &AccountRow| {
+        let columns: Option<Bytes> = COLUMNS.iter().map(|one| called.known_sum(one.areas)).sum();
+        let shown = columns? + called.resident_bytes_of(Area::JavaHeap)?;
+        Some(called.resident_bytes.saturating_sub(shown))
+    };
+    ArmFigures {
+        does: of.arm.accessors.story(of.arm.feature),
+        options: of.arm.accessors.options(of.arm.feature),
+        unsettled: of.counted.iter().filter(|trial| !trial.figures.at_rest).count(),
+        classes: bytes(&|called| called.classes),
+        resident_bytes: bytes(&|called| Some(called.resident_bytes)),
+        call_ms: of.spread(&|figures| Some(figures.call_ms? as f64)),
+        java_heap_bytes: bytes(&|called| called.resident_bytes_of(Area::JavaHeap)),
+        rest_bytes: bytes(&rest),
+        published_sum_bytes: bytes(&|called| called.known_sum(&[Area::ClassMetadata, Area::JitCode])),
+        areas: COLUMNS.iter().map(column).collect(),
+    }
 }
 
 /// What the most calls take more than the fewest, in class metadata and JIT code: bytes, and as a share of all that is resident
 /// next to the Java heap.
-pub fn more(few: &Point, many: &Point) -> Option<(f64, f64)> {
-    let more = many.published_sum()? - few.published_sum()?;
-    let beside_heap = many.total()?.median - many.java_heap()?.median;
+pub fn more(few: &ArmFigures, many: &ArmFigures) -> Option<(f64, f64)> {
+    let more = many.published_sum_bytes?.median - few.published_sum_bytes?.median;
+    let beside_heap = many.resident_bytes?.median - many.java_heap_bytes?.median;
     (beside_heap > 0.0).then_some((more, more / beside_heap))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::Account;
 
-    fn point(calls: u64, classes: Bytes, code: Bytes) -> Point {
-        let account = Account::made_up(&[
+    fn trial(calls: u64, classes: Bytes, code: Bytes) -> Trial {
+        let account = AccountRow::of(Account::made_up(&[
             (Area::ClassMetadata, classes),
             (Area::JitCode, code),
             (Area::JitWork, 1),
@@ -186,17 +204,20 @@ mod tests {
             (Area::MallocFreed, 3),
             (Area::JavaHeap, 100),
             (Area::Stack, 4),
-        ]);
-        let sample = Sample { loaded: account.clone(), called: account, call_ms: Some(7), at_rest: true };
-        Point { jdk: "17".into(), feature: 17, accessors: Accessors::Default, calls, samples: vec![sample] }
+        ]));
+        let figures = Figures { loaded: None, called: Some(account), call_ms: Some(7), at_rest: true };
+        let arm = Arm { jdk: "17".into(), feature: 17, accessors: Accessors::Default, calls };
+        Trial { figures, ..Trial::of(0, arm) }
     }
 
     #[test]
     fn what_many_calls_take_more_than_few() {
-        let (few, many) = (point(10, 10, 1), point(2000, 30, 21));
-        assert_eq!(many.rest().map(|spread| spread.median), Some(4.0));
+        let trials = [trial(10, 10, 1), trial(2000, 30, 21)];
+        let unknown = Arm { calls: 1, ..trials[0].arm.clone() };
+        let [few, many, unknown] =
+            [&trials[0].arm, &trials[1].arm, &unknown].map(|arm| figures(&OfArm::among(&trials, arm)));
+        assert_eq!(many.rest_bytes.map(|spread| spread.median), Some(4.0));
         assert_eq!(more(&few, &many), Some((40.0, 40.0 / 61.0)));
-        let unknown = Point { samples: Vec::new(), ..point(1, 1, 1) };
         assert_eq!(more(&unknown, &many), None);
     }
 

@@ -2,8 +2,7 @@
 //! slower for a while is so for all arms. An arm's figure is a mean with Student's interval; two arms are compared by their
 //! ratio, round by round, so that what a whole round has in common falls out.
 
-use crate::experiment::stats;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use crate::experiment::stats::{self, sample};
 
 /// The probability that an interval misses.
 pub const ALPHA: f64 = 0.05;
@@ -25,13 +24,7 @@ impl Mean {
         if count == 0 {
             return None;
         }
-        let mean = values.iter().sum::<f64>() / count as f64;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let plus_minus = (count > 1).then(|| {
-            let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - ALPHA / 2.0);
-            Some(t * (squares / (count - 1) as f64 / count as f64).sqrt())
-        });
-        Some(Mean { mean, plus_minus: plus_minus.flatten(), trials: count })
+        Some(Mean { mean: sample::mean(&values), plus_minus: sample::half(&values, ALPHA), trials: count })
     }
 }
 

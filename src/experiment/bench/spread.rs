@@ -1,6 +1,7 @@
 //! Figures of several runs of an experiment: the middle one, how far they spread, and what grew.
 
 use crate::base::Bytes;
+use crate::experiment::stats::sample::median_of_sorted;
 
 /// `later` less `earlier`.
 pub fn growth(earlier: Option<Bytes>, later: Option<Bytes>) -> Option<i64> {
@@ -23,8 +24,7 @@ impl Spread {
         let mut all: Vec<f64> = figures.into_iter().collect::<Option<_>>()?;
         all.sort_by(f64::total_cmp);
         let (min, max) = (*all.first()?, *all.last()?);
-        let median = (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0;
-        Some(Spread { median, min, max, count: all.len() })
+        Some(Spread { median: median_of_sorted(&all), min, max, count: all.len() })
     }
 }
 

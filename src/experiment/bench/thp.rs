@@ -150,9 +150,6 @@ impl Figures {
 
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ArmFigures {
-    pub arm: Arm,
-    pub trials: usize,
-    pub counted: usize,
     pub steps_per_minute: Option<Mean>,
     pub longest_step_seconds: Option<f64>,
     pub kernel_share: Option<Mean>,
@@ -167,7 +164,6 @@ pub struct ArmFigures {
     pub huge_fallbacks: Option<Mean>,
     /// Blocks of the size of a huge page that were free when the steps began.
     pub free_huge_blocks: Option<Mean>,
-    pub why_not: Option<String>,
 }
 
 /// An arm against `always` with the same memory and as many builds.
@@ -178,9 +174,8 @@ pub struct Comparison {
     pub kernel_share: Option<Ratio>,
 }
 
-#[derive(JsonSchema, Serialize)]
+#[derive(Default, JsonSchema, Serialize)]
 pub struct Report {
-    pub arms: Vec<ArmFigures>,
     pub against_always: Vec<Comparison>,
 }
 
@@ -193,20 +188,13 @@ pub fn report(arms: &[Arm], trials: &[Trial]) -> Report {
             kernel_share: ratio(trials, &base, arm, &Figures::kernel_share),
         })
     };
-    Report {
-        arms: arms.iter().map(|arm| figures(arm, trials)).collect(),
-        against_always: arms.iter().filter_map(compared).collect(),
-    }
+    Report { against_always: arms.iter().filter_map(compared).collect() }
 }
 
-fn figures(arm: &Arm, trials: &[Trial]) -> ArmFigures {
-    let of = OfArm::among(trials, arm);
+pub fn figures(of: &OfArm<Arm, Figures>) -> ArmFigures {
     let count =
         |count: fn(&Figures) -> Option<u64>| of.mean(&|figures| count(figures).map(|count| count as f64));
     ArmFigures {
-        arm: arm.clone(),
-        trials: of.all.len(),
-        counted: of.counted.len(),
         steps_per_minute: of.mean(&Figures::steps_per_minute),
         longest_step_seconds: of.highest(&|figures| figures.longest_step_seconds),
         kernel_share: of.mean(&Figures::kernel_share),
@@ -221,7 +209,6 @@ fn figures(arm: &Arm, trials: &[Trial]) -> ArmFigures {
         huge_faults: count(|figures| figures.huge_faults),
         huge_fallbacks: count(|figures| figures.huge_fallbacks),
         free_huge_blocks: count(|figures| figures.free.map(|free| free.huge_blocks)),
-        why_not: of.why_not(),
     }
 }
 
@@ -252,11 +239,12 @@ mod tests {
         let never = &found.against_always[0];
         assert!((never.steps_per_minute.expect("rounds").ratio - 2.0).abs() < 1e-9);
         assert!((never.kernel_share.expect("rounds").ratio - 0.4).abs() < 1e-9);
-        let always = &found.arms[0];
-        assert_eq!((always.counted, always.longest_stall_ms), (3, Some(25.0)));
+        let [of_always, _, of_eight] = arms.each_ref().map(|arm| OfArm::among(&trials, arm));
+        let always = figures(&of_always);
+        assert_eq!((of_always.counted.len(), always.longest_stall_ms), (3, Some(25.0)));
         assert!((always.waited_ms_per_step.expect("traced").mean - 5.0).abs() < 1e-9);
         assert!((always.steps_per_minute.expect("a mean").mean - 30.0).abs() < 1e-9);
-        assert_eq!((found.arms[2].trials, found.arms[2].steps_per_minute), (0, None));
+        assert_eq!((of_eight.all.len(), figures(&of_eight).steps_per_minute), (0, None));
         assert_eq!(always.khugepaged_ms, None, "what was not read is not 0");
     }
 }

@@ -93,9 +93,6 @@ impl Figures {
 /// What the trials of an arm come to.
 #[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct ArmFigures {
-    pub arm: Arm,
-    pub trials: usize,
-    pub counted: usize,
     pub requests_per_second: Option<Mean>,
     pub p50_ms: Option<Mean>,
     pub p99_ms: Option<Mean>,
@@ -108,8 +105,6 @@ pub struct ArmFigures {
     pub mean_stop_ms: Option<Mean>,
     pub longest_stop_ms: Option<f64>,
     pub cpu_ms_per_request: Option<Mean>,
-    /// The share of the heap on the wanted pages, in the worst trial that counts.
-    pub page_share_min: Option<f64>,
     pub resident_bytes: Option<Mean>,
     pub page_table_bytes: Option<Mean>,
 }
@@ -127,46 +122,35 @@ pub struct Comparison {
     pub mean_stop: Option<Ratio>,
 }
 
-#[derive(schemars::JsonSchema, serde::Serialize)]
+#[derive(Default, schemars::JsonSchema, serde::Serialize)]
 pub struct Report {
-    pub arms: Vec<ArmFigures>,
     /// Each arm against 4k of the same heap.
     #[serde(rename = "against_small_pages")]
     pub by_pages: Vec<Comparison>,
     /// The largest heap against the smallest, on each kind of pages, and on large pages against the smallest on 4k.
     #[serde(rename = "against_the_smallest_heap")]
     pub by_heap: Vec<Comparison>,
-    /// The table has a figure of each kind for each arm, from trials whose pages were verified.
-    #[serde(rename = "complete")]
-    pub is_complete: bool,
 }
 
 pub fn report(arms: &[Arm], trials: &[Trial]) -> Report {
-    let figures: Vec<ArmFigures> = arms.iter().map(|arm| figures(*arm, trials)).collect();
-    let is_complete = figures.iter().all(ArmFigures::is_complete);
-    Report { arms: figures, by_pages: by_pages(arms, trials), by_heap: by_heap(arms, trials), is_complete }
+    Report { by_pages: by_pages(arms, trials), by_heap: by_heap(arms, trials) }
 }
 
 impl ArmFigures {
-    fn is_complete(&self) -> bool {
-        self.counted > 0
-            && self.requests_per_second.is_some()
+    /// Whether it has a figure of each kind.
+    pub fn is_complete(&self) -> bool {
+        self.requests_per_second.is_some()
             && self.collections_per_minute.is_some()
             && self.gc_stopped_ms_per_second.is_some()
-            && self.page_share_min.is_some()
     }
 }
 
-fn figures(arm: Arm, trials: &[Trial]) -> ArmFigures {
-    let of_arm = OfArm::among(trials, &arm);
+pub fn figures(of_arm: &OfArm<Arm, Figures>) -> ArmFigures {
     let load = |of| of_arm.mean(&|figures: &Figures| figures.of_load(of));
     let gc = |of| of_arm.mean(&|figures: &Figures| figures.of_gc(of));
     let bytes = |of: fn(&Figures) -> Option<Bytes>| of_arm.mean(&|figures| Some(of(figures)? as f64));
     let errors = of_arm.counted.iter().filter_map(|trial| Some(trial.figures.load.as_ref()?.errors));
     ArmFigures {
-        arm,
-        trials: of_arm.all.len(),
-        counted: of_arm.counted.len(),
         requests_per_second: load(|load| load.requests_per_second),
         p50_ms: load(|load| load.p50_ms),
         p99_ms: load(|load| load.p99_ms),
@@ -178,7 +162,6 @@ fn figures(arm: Arm, trials: &[Trial]) -> ArmFigures {
         mean_stop_ms: gc(GcWork::mean_stop_ms),
         longest_stop_ms: of_arm.highest(&|figures| figures.of_gc(|gc| gc.longest_stop_ms)),
         cpu_ms_per_request: of_arm.mean(&Figures::cpu_ms_per_request),
-        page_share_min: of_arm.page_share_min(),
         resident_bytes: bytes(|figures| figures.resident_bytes),
         page_table_bytes: bytes(|figures| figures.page_table_bytes),
     }
@@ -274,7 +257,7 @@ mod tests {
             trials.extend((0..4).map(|arm| trial(round, arms[arm], rates[arm] * slow, counts[arm])));
         }
         let found = report(&arms, &trials);
-        assert!(found.is_complete);
+        assert!(arms.iter().all(|arm| figures(&OfArm::among(&trials, arm)).is_complete()));
         assert_eq!(found.by_pages.len(), 2);
         let large = &found.by_pages[1];
         assert_eq!((large.base, large.arm), (arms[2], arms[3]));
@@ -284,8 +267,10 @@ mod tests {
         assert!((large.collections_per_request.expect("both").ratio - 2.0 / 9.0).abs() < 1e-3);
         assert_eq!(found.by_heap.iter().map(|one| one.arm).collect::<Vec<_>>(), [arms[2], arms[3]]);
         assert!((found.by_heap[0].throughput.expect("rounds").ratio - 1.0).abs() < 1e-9);
-        assert_eq!((found.arms[0].errors, found.arms[0].page_share_min), (Some(3), Some(0.99)));
-        assert_eq!(found.arms[0].cpu_ms_per_request.expect("a mean").trials, 3);
+        let of_first = OfArm::among(&trials, &arms[0]);
+        let first = of_first.row(figures(&of_first));
+        assert_eq!((first.figures.errors, first.page_share_min), (Some(3), Some(0.99)));
+        assert_eq!(first.figures.cpu_ms_per_request.expect("a mean").trials, 3);
     }
 
     #[test]
@@ -293,9 +278,12 @@ mod tests {
         let arms = arms(&[256 << 20], &[PageMode::Small, PageMode::HugeTlb2M]);
         let refused =
             Trial { not_counted: Some("the pool has no pages".to_string()), ..trial(0, arms[1], 9.0, 9) };
-        let found = report(&arms, &[trial(0, arms[0], 5.0, 1), refused]);
-        assert!(!found.is_complete);
-        assert_eq!((found.arms[1].trials, found.arms[1].counted, found.arms[1].errors), (1, 0, None));
+        let trials = [trial(0, arms[0], 5.0, 1), refused];
+        let of_second = OfArm::among(&trials, &arms[1]);
+        let second = of_second.row(figures(&of_second));
+        assert!(!second.figures.is_complete());
+        assert_eq!((second.trials, second.counted, second.figures.errors), (1, 0, None));
+        let found = report(&arms, &trials);
         assert_eq!(found.by_pages[0].throughput, None);
         assert!(found.by_heap.is_empty(), "one heap");
     }

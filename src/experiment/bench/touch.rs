@@ -3,16 +3,16 @@
 //! when they start (-XX:+AlwaysPreTouch).
 
 use super::Machine;
-use super::fork::Spread;
-use super::trials;
+use super::spread::Spread;
+use super::trials::{self, OfArm};
+use crate::act::first_touch::Pages;
 use crate::base::Bytes;
-use crate::os::busy::Others;
 use crate::os::machine::base_page;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Who touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// Memory of our own.
@@ -30,48 +30,7 @@ impl By {
     }
 }
 
-/// Pages that memory is touched on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
-#[serde(into = "PagesRow")]
-pub enum Pages {
-    Small,
-    Transparent(Bytes),
-    HugeTlb(Bytes),
-}
-
-/// Pages as the results have them.
-#[derive(JsonSchema, Serialize)]
-struct PagesRow {
-    pages: String,
-    page_bytes: Bytes,
-}
-
-impl From<Pages> for PagesRow {
-    fn from(pages: Pages) -> PagesRow {
-        PagesRow { pages: pages.name(), page_bytes: pages.bytes() }
-    }
-}
-
-impl Pages {
-    pub fn bytes(self) -> Bytes {
-        match self {
-            Pages::Small => base_page(),
-            Pages::Transparent(bytes) | Pages::HugeTlb(bytes) => bytes,
-        }
-    }
-
-    /// "4k", "thp-64k", "thp-2m", "hugetlb-1g".
-    pub fn name(self) -> String {
-        let size = crate::os::page_kind::size_name(self.bytes());
-        match self {
-            Pages::Small => size,
-            Pages::Transparent(_) => format!("thp-{size}"),
-            Pages::HugeTlb(_) => format!("hugetlb-{size}"),
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 pub struct Arm {
     pub by: By,
     #[serde(flatten)]
@@ -86,50 +45,27 @@ impl trials::Arm for Arm {
 }
 
 /// What was asked for.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Settings {
     pub machine: Machine,
     /// `None`: no JVM is measured.
     pub jdk: Option<String>,
     pub bytes: Bytes,
-    #[serde(skip)]
-    pub arms: Vec<Arm>,
     pub rounds: usize,
     pub seed: u64,
 }
 
+pub type Trial = trials::Trial<Arm, Figures>;
+
 /// One touch.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
-pub struct Trial {
-    pub round: usize,
-    #[serde(flatten)]
-    pub arm: Arm,
-    pub left_out: Option<String>,
-    pub figures: Option<Figures>,
-    /// What others on the machine took while it ran; `None`: not known.
-    pub others: Option<Others>,
-}
-
-impl trials::Turn for Trial {
-    type Arm = Arm;
-
-    fn is_of(&self, round: usize, arm: &Arm) -> bool {
-        self.round == round && self.arm == *arm
-    }
-
-    fn set_others(&mut self, others: Option<Others>) {
-        self.others = others;
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Figures {
     /// Memory that was touched.
     pub bytes: Bytes,
     /// The share of it on pages of the arm's size.
-    pub share: f64,
+    pub share: Option<f64>,
     /// Until the last thread was done.
-    pub touch_ns: f64,
+    pub touch_ns: Option<f64>,
     /// On processors, all threads together: what others took in the meantime is not in it.
     pub touch_cpu_ns: Option<f64>,
     /// Writing the same bytes once more; only of our own memory.
@@ -138,77 +74,58 @@ pub struct Figures {
     pub page_table_bytes: Option<Bytes>,
 }
 
-/// What would change on the host for an arm.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
-pub struct Planned {
-    #[serde(flatten)]
-    pub arm: Arm,
-    /// `None`: the arm is impossible.
-    pub steps: Option<Vec<String>>,
-    pub why_not: Option<String>,
-}
-
-type Figure = fn(&Figures) -> Option<f64>;
-
 impl Figures {
-    /// The ones that are shown for an arm.
-    pub const ALL: [(&str, Figure); 8] = [
-        ("ns_per_4k", |figures| Some(figures.ns_per_4k())),
-        ("cpu_ns_per_4k", Figures::cpu_ns_per_4k),
-        ("zeroing_ns_per_4k", Figures::fill_ns_per_4k),
-        ("rest_ns_per_4k", Figures::rest_ns_per_4k),
-        ("gb_per_second", |figures| Some(figures.gb_per_second())),
-        ("faults", |figures| Some(figures.faults? as f64)),
-        ("page_table_bytes_per_gib", Figures::tables_per_gib),
-        ("share", |figures| Some(figures.share)),
-    ];
-
-    fn pages(&self) -> f64 {
-        self.bytes as f64 / base_page() as f64
-    }
-    pub fn ns_per_4k(&self) -> f64 {
-        self.touch_ns / self.pages()
-    }
-    pub fn cpu_ns_per_4k(&self) -> Option<f64> {
-        Some(self.touch_cpu_ns? / self.pages())
-    }
-    pub fn fill_ns_per_4k(&self) -> Option<f64> {
-        Some(self.fill_cpu_ns? / self.pages())
+    fn by_page(&self, ns: Option<f64>) -> Option<f64> {
+        Some(ns? / (self.bytes as f64 / base_page() as f64))
     }
     /// What is not zeroing: the faults themselves, taking pages, page tables. Not below nothing: it is a difference.
-    pub fn rest_ns_per_4k(&self) -> Option<f64> {
-        Some((self.cpu_ns_per_4k()? - self.fill_ns_per_4k()?).max(0.0))
+    fn rest_ns(&self) -> Option<f64> {
+        Some((self.touch_cpu_ns? - self.fill_cpu_ns?).max(0.0))
     }
     /// Bytes a nanosecond are 10^9 bytes a second.
-    pub fn gb_per_second(&self) -> f64 {
-        self.bytes as f64 / self.touch_ns
+    fn gb_per_second(&self) -> Option<f64> {
+        Some(self.bytes as f64 / self.touch_ns?)
     }
-    pub fn tables_per_gib(&self) -> Option<f64> {
+    fn tables_per_gib(&self) -> Option<f64> {
         Some(self.page_table_bytes? as f64 * (1_u64 << 30) as f64 / self.bytes as f64)
     }
 }
 
-/// What the rounds of an arm say.
-pub fn spread(trials: &[Trial], arm: &Arm, figure: &dyn Fn(&Figures) -> Option<f64>) -> Option<Spread> {
-    let counted = trials.iter().filter(|trial| trial.arm == *arm && trial.left_out.is_none());
-    Spread::of(counted.filter_map(|trial| figure(trial.figures.as_ref()?)))
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct ArmFigures {
+    pub ns_per_4k: Option<Spread>,
+    pub cpu_ns_per_4k: Option<Spread>,
+    pub zeroing_ns_per_4k: Option<Spread>,
+    pub rest_ns_per_4k: Option<Spread>,
+    pub gb_per_second: Option<Spread>,
+    pub faults: Option<Spread>,
+    pub page_table_bytes_per_gib: Option<Spread>,
+    pub share: Option<Spread>,
 }
 
-/// A fault that maps the zero page, which is neither taken nor zeroed: what a fault alone costs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ZeroFault {
-    pub ns_per_fault: f64,
+pub fn figures(of: &OfArm<Arm, Figures>) -> ArmFigures {
+    let by_page = |ns: fn(&Figures) -> Option<f64>| of.spread(&|figures| figures.by_page(ns(figures)));
+    ArmFigures {
+        ns_per_4k: by_page(|figures| figures.touch_ns),
+        cpu_ns_per_4k: by_page(|figures| figures.touch_cpu_ns),
+        zeroing_ns_per_4k: by_page(|figures| figures.fill_cpu_ns),
+        rest_ns_per_4k: by_page(Figures::rest_ns),
+        gb_per_second: of.spread(&Figures::gb_per_second),
+        faults: of.spread(&|figures| Some(figures.faults? as f64)),
+        page_table_bytes_per_gib: of.spread(&Figures::tables_per_gib),
+        share: of.spread(&|figures| figures.share),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn figures(touch_ns: f64, fill_cpu_ns: Option<f64>) -> Figures {
+    fn touched(touch_ns: f64, fill_cpu_ns: Option<f64>) -> Figures {
         Figures {
             bytes: 1 << 30,
-            share: 1.0,
-            touch_ns,
+            share: Some(1.0),
+            touch_ns: Some(touch_ns),
             touch_cpu_ns: Some(touch_ns / 2.0),
             fill_cpu_ns,
             faults: Some(262_144),
@@ -218,14 +135,15 @@ mod tests {
 
     #[test]
     fn figures_by_page() {
-        let found = figures(262_144_000.0, Some(100_000_000.0));
-        assert_eq!((found.ns_per_4k(), found.cpu_ns_per_4k()), (1000.0, Some(500.0)));
-        assert!((found.gb_per_second() - 4.096).abs() < 1e-9);
-        assert!((found.fill_ns_per_4k().expect("own") - 381.47).abs() < 0.01);
-        assert!((found.rest_ns_per_4k().expect("own") - 118.53).abs() < 0.01);
+        let found = touched(262_144_000.0, Some(100_000_000.0));
+        assert_eq!(found.by_page(found.touch_ns), Some(1000.0));
+        assert_eq!(found.by_page(found.touch_cpu_ns), Some(500.0));
+        assert!((found.gb_per_second().expect("touched") - 4.096).abs() < 1e-9);
+        assert!((found.by_page(found.fill_cpu_ns).expect("own") - 381.47).abs() < 0.01);
+        assert!((found.by_page(found.rest_ns()).expect("own") - 118.53).abs() < 0.01);
         assert_eq!(found.tables_per_gib(), Some(2097152.0));
-        assert_eq!(figures(1.0, Some(2.0)).rest_ns_per_4k(), Some(0.0));
-        assert_eq!(figures(1.0, None).rest_ns_per_4k(), None);
+        assert_eq!(touched(1.0, Some(2.0)).rest_ns(), Some(0.0));
+        assert_eq!(touched(1.0, None).rest_ns(), None);
     }
 
     #[test]
@@ -235,16 +153,21 @@ mod tests {
             .to_vec();
         let names: Vec<String> = arms.iter().map(|arm| arm.pages.name()).collect();
         assert_eq!(names, ["4k", "thp-64k", "hugetlb-2m"]);
-        let trial = |round, ns, left_out: Option<&str>| Trial {
-            round,
-            arm: arms[0].clone(),
-            left_out: left_out.map(str::to_string),
-            figures: Some(figures(ns, None)),
-            others: None,
-        };
-        let trials = [trial(0, 10.0, None), trial(1, 30.0, None), trial(2, 900.0, Some("on 2M pages"))];
-        let found = spread(&trials, &arms[0], &|figures| Some(figures.touch_ns)).expect("two");
-        assert_eq!((found.middle, found.from, found.to, found.rounds), (20.0, 10.0, 30.0, 2));
-        assert_eq!(spread(&trials, &arms[1], &|_| Some(1.0)), None);
+        let trial = |round, ns| Trial { figures: touched(ns, None), ..Trial::of(round, arms[0].clone()) };
+        let mut trials = vec![trial(0, 10.0), trial(1, 30.0), trial(2, 900.0)];
+        trials[2].discount("on 2M pages");
+        let [of_first, of_second] = [0, 1].map(|at: usize| OfArm::among(&trials, &arms[at]));
+        let spread = figures(&of_first).ns_per_4k.expect("two");
+        assert_eq!((spread.median * 262_144.0, spread.max * 262_144.0, spread.count), (20.0, 30.0, 2));
+        assert_eq!((of_first.all.len(), figures(&of_second).ns_per_4k), (3, None));
+    }
+
+    #[test]
+    fn an_arm_is_the_same_when_it_was_saved() {
+        for pages in [Pages::Small, Pages::Transparent(64 << 10), Pages::HugeTlb(2 << 20)] {
+            let arm = Arm { by: By::Jvm, pages, threads: 2 };
+            let text = serde_json::to_string(&arm).expect("JSON");
+            assert_eq!(serde_json::from_str::<Arm>(&text).expect("an arm"), arm, "{text}");
+        }
     }
 }

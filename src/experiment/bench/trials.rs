@@ -2,6 +2,7 @@
 //! to. An arm gets its pages or its trial does not count.
 
 use super::rounds::{Mean, Ratio};
+use super::spread::Spread;
 use crate::base::{Gap, Known};
 use crate::experiment::arm_pages::{ArmError, Verified};
 use crate::os::busy::Others;
@@ -12,25 +13,6 @@ use serde::{Deserialize, Serialize};
 /// One way to run what is measured.
 pub trait Arm: PartialEq + Clone {
     fn name(&self) -> String;
-}
-
-/// A trial as the loop over all rounds needs it.
-pub trait Turn {
-    type Arm: Arm;
-    fn is_of(&self, round: usize, arm: &Self::Arm) -> bool;
-    fn set_others(&mut self, others: Option<Others>);
-}
-
-impl<A: Arm, F> Turn for Trial<A, F> {
-    type Arm = A;
-
-    fn is_of(&self, round: usize, arm: &A) -> bool {
-        self.round == round && self.arm == *arm
-    }
-
-    fn set_others(&mut self, others: Option<Others>) {
-        self.others = others;
-    }
 }
 
 /// One run of an arm, with its figures.
@@ -61,6 +43,12 @@ impl<A, F> Trial<A, F> {
     /// The first reason is the one that is reported.
     pub fn discount(&mut self, why: impl Into<String>) {
         self.not_counted.get_or_insert_with(|| why.into());
+    }
+
+    /// Of what could not be measured the trial says nothing.
+    pub fn failed(&mut self, gap: Gap) {
+        self.discount(gap.to_string());
+        self.gaps.push(gap);
     }
 
     /// A reading of the page tables: an arm that did not get its pages says nothing about them.
@@ -121,34 +109,57 @@ impl<A, M: Default> Planned<A, M> {
 
 /// The trials of one arm, and among them the ones that say something about it.
 pub struct OfArm<'a, A, F> {
+    pub arm: &'a A,
+    /// Of all arms.
+    pub trials: &'a [Trial<A, F>],
     pub all: Vec<&'a Trial<A, F>>,
     pub counted: Vec<&'a Trial<A, F>>,
 }
 
 impl<'a, A: Arm, F> OfArm<'a, A, F> {
-    pub fn among(trials: &'a [Trial<A, F>], arm: &A) -> OfArm<'a, A, F> {
+    pub fn among(trials: &'a [Trial<A, F>], arm: &'a A) -> OfArm<'a, A, F> {
         let all: Vec<_> = trials.iter().filter(|trial| trial.arm == *arm).collect();
         let counted = all.iter().copied().filter(|trial| trial.not_counted.is_none()).collect();
-        OfArm { all, counted }
+        OfArm { arm, trials, all, counted }
     }
 
     pub fn mean(&self, of: &dyn Fn(&F) -> Option<f64>) -> Option<Mean> {
         Mean::of(self.counted.iter().filter_map(|trial| of(&trial.figures)))
     }
 
+    /// Of the trials in which the figure is known.
+    pub fn spread(&self, of: &dyn Fn(&F) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.counted.iter().filter_map(|trial| of(&trial.figures)).map(Some))
+    }
+
     pub fn highest(&self, of: &dyn Fn(&F) -> Option<f64>) -> Option<f64> {
         self.counted.iter().filter_map(|trial| of(&trial.figures)).reduce(f64::max)
     }
 
-    /// The share of the heap on the wanted pages, in the worst trial that counts.
-    pub fn page_share_min(&self) -> Option<f64> {
-        self.counted.iter().filter_map(|trial| trial.page_share()).reduce(f64::min)
+    pub fn row<S>(&self, figures: S) -> ArmRow<A, S> {
+        ArmRow {
+            arm: self.arm.clone(),
+            trials: self.all.len(),
+            counted: self.counted.len(),
+            page_share_min: self.counted.iter().filter_map(|trial| trial.page_share()).reduce(f64::min),
+            figures,
+            why_not: self.all.iter().find_map(|trial| trial.not_counted.clone()),
+        }
     }
+}
 
+/// What the trials of an arm come to.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct ArmRow<A, S> {
+    pub arm: A,
+    pub trials: usize,
+    pub counted: usize,
+    /// The share of the heap on the wanted pages, in the worst trial that counts.
+    pub page_share_min: Option<f64>,
+    #[serde(flatten)]
+    pub figures: S,
     /// The first reason why a trial does not count.
-    pub fn why_not(&self) -> Option<String> {
-        self.all.iter().find_map(|trial| trial.not_counted.clone())
-    }
+    pub why_not: Option<String>,
 }
 
 /// By what factor a figure of one arm differs from that of another, round by round.

@@ -1,14 +1,15 @@
 //! `marusa bench trim`: what it costs to give freed memory back, and what it brings where memory is scarce; and what the paper of
 //! 2010 published of its own way, madvise on each block that the JIT compilers free.
 
-use super::account_row::{self, AccountRow};
-use super::rounds::ALPHA;
+use super::Machine;
+use super::account_row::AccountRow;
+use super::rounds::Ratio;
 use super::spread::Spread;
-use crate::base::{Bytes, Known, or_null};
-use crate::experiment::stats::{self, Estimate};
-use crate::map::Account;
+use super::trials::{self, OfArm, ratio};
+use crate::base::Bytes;
+use crate::map::Area;
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::time::Duration;
 
 /// What giving back cost on average.
@@ -20,12 +21,57 @@ pub struct Published {
 
 pub const PUBLISHED: Published = Published { cost_x86_percent: 1.0, cost_power_percent: 1.8 };
 
+/// What was asked for, and where.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Settings {
+    pub machine: Machine,
+    pub jdk: String,
+    pub every_seconds: f64,
+    pub jit_options: String,
+    pub swap_options: String,
+    /// Classes that a JVM of the first part compiles.
+    pub classes: u32,
+    /// Live heap of each server.
+    pub live_bytes: Bytes,
+    pub burst_bytes: Bytes,
+    pub bursts: u32,
+    pub rounds: usize,
+    pub swap_rounds: usize,
+    pub seed: u64,
+}
+
+/// What runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// A program that compiles all the time.
+    Jit,
+    /// Two servers that share too little memory.
+    Swap,
+}
+
 /// A way to give memory back, or none.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-pub struct Arm {
-    #[serde(rename = "arm")]
-    pub name: &'static str,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// The others are held against it.
+    AsItIs,
+    JdkInterval,
+    Marusa,
+    OneArena,
+    Threshold,
+    Unmapped,
+}
+
+/// What HotSpot takes from malloc for the compilers at a time: 32 KiB less room for malloc's own header (arena.hpp, `Chunk::size`).
+/// From this size on every chunk is mapped, and unmapped when it is freed: as close as settings come to the paper's way.
+const MAPPED_FROM_BYTES: u64 = 32_000;
+
+/// What a JVM is started with to give memory back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Means {
     pub what: String,
+    #[serde(rename = "way_options")]
     pub options: Vec<String>,
     #[serde(serialize_with = "as_text")]
     #[schemars(with = "Vec<String>")]
@@ -45,139 +91,111 @@ fn as_seconds<S: Serializer>(every: &Option<Duration>, into: S) -> Result<S::Ok,
     every.map(|every| every.as_secs_f64()).serialize(into)
 }
 
-/// The name of the arm that the others are held against.
-pub const AS_IT_IS: &str = "as it is";
+impl Way {
+    pub const ALL: [Way; 6] =
+        [Way::AsItIs, Way::JdkInterval, Way::Marusa, Way::OneArena, Way::Threshold, Way::Unmapped];
 
-/// What HotSpot takes from malloc for the compilers at a time: 32 KiB less room for malloc's own header (arena.hpp, `Chunk::size`).
-/// From this size on every chunk is mapped, and unmapped when it is freed: as close as settings come to the paper's way.
-const MAPPED_FROM_BYTES: u64 = 32_000;
-
-/// The arms that this JDK has. `interval`: it knows -XX:TrimNativeHeapInterval.
-pub fn arms(interval: bool, every: Duration, can_trim: Result<(), String>) -> (Vec<Arm>, Vec<String>) {
-    let arm = |name, what: String| Arm {
-        name,
-        what,
-        options: Vec::new(),
-        environment: Vec::new(),
-        trimmed_every: None,
-    };
-    let set = |name: &str, value: u64| vec![(name.to_string(), value.to_string())];
-    let seconds = every.as_secs_f64();
-    let mut arms = vec![arm(AS_IT_IS, "malloc keeps what is freed".to_string())];
-    let mut missing = Vec::new();
-    if interval {
-        let option = format!("-XX:TrimNativeHeapInterval={}", every.as_millis());
-        arms.push(Arm {
-            // Not a product option in every release before 23 (JDK-8325496); unlocking does no harm.
-            options: vec!["-XX:+UnlockExperimentalVMOptions".to_string(), option],
-            ..arm("jdk interval", format!("the JVM trims every {seconds} s"))
-        });
-    } else {
-        missing.push("jdk interval: this JDK has no -XX:TrimNativeHeapInterval".to_string());
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::AsItIs => "as it is",
+            Way::JdkInterval => "jdk interval",
+            Way::Marusa => "marusa",
+            Way::OneArena => "one arena",
+            Way::Threshold => "threshold",
+            Way::Unmapped => "unmapped",
+        }
     }
-    match can_trim {
-        Ok(()) => arms.push(Arm {
-            trimmed_every: Some(every),
-            ..arm("marusa", format!("marusa trim --every {seconds}s next to it"))
-        }),
-        Err(why) => missing.push(format!("marusa: {why}")),
-    }
-    arms.push(Arm {
-        environment: set("MALLOC_ARENA_MAX", 1),
-        ..arm("one arena", "MALLOC_ARENA_MAX=1: all threads share one arena".to_string())
-    });
-    arms.push(Arm {
-        environment: set("MALLOC_TRIM_THRESHOLD_", 128 << 10),
-        ..arm(
-            "threshold",
-            "MALLOC_TRIM_THRESHOLD_=131072: the top of an arena goes back above it".to_string(),
-        )
-    });
-    arms.push(Arm {
-        environment: set("MALLOC_MMAP_THRESHOLD_", MAPPED_FROM_BYTES),
-        ..arm(
-            "unmapped",
-            format!("MALLOC_MMAP_THRESHOLD_={MAPPED_FROM_BYTES}: blocks from that on go back when freed"),
-        )
-    });
-    (arms, missing)
-}
 
-/// One JVM that compiled a lot.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct Compiled {
-    pub work_ms: f64,
-    /// User and system, of the JVM.
-    pub cpu_ms: Option<f64>,
-    /// User and system, of `marusa trim`.
-    pub helper_cpu_ms: Option<f64>,
-    #[serde(rename = "minor_faults")]
-    pub faults: Option<u64>,
-    /// Resident, looked at all the time.
-    #[serde(rename = "mean_resident_bytes")]
-    pub mean_bytes: Option<f64>,
-    #[serde(rename = "peak_resident_bytes")]
-    pub peak_bytes: Option<Bytes>,
-    #[serde(serialize_with = "account_row::serialize")]
-    #[schemars(with = "AccountRow")]
-    pub end: Account,
-}
-
-/// A result of each arm of one round, by the order of the arms; `None`: that one failed.
-pub type Round<T> = Vec<Option<T>>;
-
-/// How many times as long, or as much, as the first arm: by pairs of the same round.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
-pub struct Ratio {
-    pub ratio: f64,
-    pub low: f64,
-    pub high: f64,
-    pub pairs: usize,
-}
-
-impl Ratio {
-    fn of(estimate: Estimate) -> Ratio {
-        let ratio = |percent: f64| 1.0 + percent / 100.0;
-        Ratio {
-            ratio: ratio(estimate.gain_percent),
-            low: ratio(estimate.low_percent),
-            high: ratio(estimate.high_percent),
-            pairs: estimate.blocks,
+    pub fn means(self, every: Duration) -> Means {
+        let seconds = every.as_secs_f64();
+        let none = |what: String| Means { what, ..Means::default() };
+        let set = |name: &str, value: u64, what: &str| {
+            let environment = vec![(name.to_string(), value.to_string())];
+            Means { environment, ..none(format!("{name}={value}: {what}")) }
+        };
+        match self {
+            Way::AsItIs => none("malloc keeps what is freed".to_string()),
+            Way::JdkInterval => Means {
+                // Not a product option in every release before 23 (JDK-8325496); unlocking does no harm.
+                options: vec![
+                    "-XX:+UnlockExperimentalVMOptions".to_string(),
+                    format!("-XX:TrimNativeHeapInterval={}", every.as_millis()),
+                ],
+                ..none(format!("the JVM trims every {seconds} s"))
+            },
+            Way::Marusa => Means {
+                trimmed_every: Some(every),
+                ..none(format!("marusa trim --every {seconds}s next to it"))
+            },
+            Way::OneArena => set("MALLOC_ARENA_MAX", 1, "all threads share one arena"),
+            Way::Threshold => {
+                set("MALLOC_TRIM_THRESHOLD_", 128 << 10, "the top of an arena goes back above it")
+            }
+            Way::Unmapped => {
+                set("MALLOC_MMAP_THRESHOLD_", MAPPED_FROM_BYTES, "blocks from that on go back when freed")
+            }
         }
     }
 }
 
-/// The ratio of an arm to the first one. `None`: fewer than two rounds have both figures.
-pub fn ratio<T>(rounds: &[Round<T>], arm: usize, figure: impl Fn(&T) -> Option<f64>) -> Option<Ratio> {
-    let of = |round: &Round<T>, arm: usize| {
-        figure(round.get(arm)?.as_ref()?).filter(|figure| figure.is_finite() && *figure > 0.0)
-    };
-    let logs: Vec<f64> =
-        rounds.iter().filter_map(|round| Some((of(round, arm)? / of(round, 0)?).ln())).collect();
-    stats::estimate(&logs, ALPHA).map(Ratio::of)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Arm {
+    pub part: Part,
+    pub way: Way,
 }
 
-/// What one arm has of a figure over all rounds in which it ran.
-pub fn spread<T>(rounds: &[Round<T>], arm: usize, figure: impl Fn(&T) -> Option<f64>) -> Option<Spread> {
-    Spread::of(rounds.iter().filter_map(|round| round.get(arm)?.as_ref()).map(figure))
+impl trials::Arm for Arm {
+    fn name(&self) -> String {
+        match self.part {
+            Part::Jit => format!("jit, {}", self.way.name()),
+            Part::Swap => format!("swap, {}", self.way.name()),
+        }
+    }
+}
+
+pub type Trial = trials::Trial<Arm, Figures>;
+
+/// What one run gave, by its part.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Figures {
+    pub jit: Option<Compiled>,
+    pub swap: Option<Pressed>,
+}
+
+/// One JVM that compiled a lot.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Compiled {
+    pub work_ms: Option<u64>,
+    /// User and system, of the JVM.
+    pub cpu_ms: Option<f64>,
+    /// User and system, of `marusa trim`.
+    pub helper_cpu_ms: Option<f64>,
+    pub minor_faults: Option<u64>,
+    /// Resident, looked at all the time.
+    pub mean_resident_bytes: Option<f64>,
+    pub peak_resident_bytes: Option<Bytes>,
+    pub end: AccountRow,
+}
+
+impl Compiled {
+    /// CPU time of the JVM and of its helper.
+    fn all_cpu_ms(&self) -> Option<f64> {
+        Some(self.cpu_ms? + self.helper_cpu_ms.unwrap_or(0.0))
+    }
 }
 
 /// Two JVMs that shared too little memory.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Pressed {
+    /// Shared by both.
+    pub memory_bytes: Bytes,
     pub work_ms: f64,
-    /// Objects visited between the bursts, by both.
-    #[serde(rename = "objects_visited")]
-    pub visits: u64,
-    #[serde(rename = "bursts_ms")]
-    pub burst_ms: f64,
+    /// Between the bursts, by both.
+    pub objects_visited: u64,
+    pub bursts_ms: Option<u64>,
     /// Swapping of the whole host; nothing else is to swap in the meantime.
-    #[serde(serialize_with = "or_null")]
-    #[schemars(with = "Option<Bytes>")]
-    pub swapped_out_bytes: Known<Bytes>,
-    #[serde(serialize_with = "or_null")]
-    #[schemars(with = "Option<Bytes>")]
-    pub swapped_in_bytes: Known<Bytes>,
+    pub swapped_out_bytes: Option<Bytes>,
+    pub swapped_in_bytes: Option<Bytes>,
     /// Faults of both that had to wait for a disk.
     pub major_faults: Option<u64>,
     pub peak_swap_bytes: Option<Bytes>,
@@ -185,48 +203,86 @@ pub struct Pressed {
 
 impl Pressed {
     /// Bytes a second, in and out.
-    pub fn io_rate(&self) -> Option<f64> {
-        let bytes = *self.swapped_out_bytes.as_ref().ok()? + *self.swapped_in_bytes.as_ref().ok()?;
+    fn io_rate(&self) -> Option<f64> {
+        let bytes = self.swapped_out_bytes? + self.swapped_in_bytes?;
         (self.work_ms > 0.0).then(|| bytes as f64 / (self.work_ms / 1e3))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct ArmFigures {
+    #[serde(flatten)]
+    pub means: Means,
+    /// `None`: the arm is of the other part.
+    pub jit: Option<JitFigures>,
+    pub swap: Option<SwapFigures>,
+}
 
-    impl Ratio {
-        /// Whether the interval leaves "no difference" out.
-        pub fn is_shown(&self) -> bool {
-            self.low > 1.0 || self.high < 1.0
-        }
-    }
+/// Ratios are to the same part as it is, which has none.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct JitFigures {
+    pub time_ratio: Option<Ratio>,
+    pub cpu_ratio: Option<Ratio>,
+    pub work_ms: Option<Spread>,
+    pub mean_resident_bytes: Option<Spread>,
+    pub peak_resident_bytes: Option<Spread>,
+    pub malloc_freed_bytes: Option<Spread>,
+}
 
-    #[test]
-    fn only_rounds_with_both_arms_count() {
-        let rounds: Vec<Round<f64>> = vec![
-            vec![Some(100.0), Some(110.0)],
-            vec![Some(200.0), Some(220.0)],
-            vec![None, Some(500.0)],
-            vec![Some(10.0), Some(11.0)],
-        ];
-        let found = ratio(&rounds, 1, |figure| Some(*figure)).expect("three rounds");
-        assert_eq!(found.pairs, 3);
-        assert!((found.ratio - 1.1).abs() < 1e-9 && found.is_shown(), "{found:?}");
-        assert!(ratio(&rounds, 0, |figure| Some(*figure)).is_some_and(|same| !same.is_shown()));
-        assert_eq!(ratio(&rounds[..1], 1, |figure| Some(*figure)), None);
-        assert_eq!(ratio(&rounds, 1, |_| None), None);
-        assert_eq!(spread(&rounds, 1, |figure| Some(*figure)).map(|one| one.max), Some(500.0));
-    }
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct SwapFigures {
+    pub swapped_out_bytes: Option<Spread>,
+    pub swapped_in_bytes: Option<Spread>,
+    pub io_bytes_per_second: Option<Spread>,
+    pub major_faults: Option<Spread>,
+    pub peak_swap_bytes: Option<Spread>,
+    pub bursts_ms: Option<Spread>,
+    pub visits_ratio: Option<Ratio>,
+}
 
-    #[test]
-    fn a_jdk_without_the_interval_has_an_arm_less_and_says_so() {
-        let every = Duration::from_secs(1);
-        let (all, missing) = arms(true, every, Ok(()));
-        assert!(all[0].name == AS_IT_IS && all.len() == 6 && missing.is_empty());
-        assert!(all[1].options[1].ends_with("=1000"));
-        let (fewer, missing) = arms(false, every, Err("no right".to_string()));
-        assert_eq!((fewer.len(), missing.len()), (4, 2));
-        assert!(missing[1].contains("no right"));
+pub fn figures(settings: &Settings, of_arm: &OfArm<Arm, Figures>) -> ArmFigures {
+    let Arm { part, way } = of_arm.arm;
+    ArmFigures {
+        means: way.means(Duration::from_secs_f64(settings.every_seconds)),
+        jit: (*part == Part::Jit).then(|| jit(of_arm)),
+        swap: (*part == Part::Swap).then(|| swap(of_arm)),
     }
 }
+
+fn to_as_it_is(of_arm: &OfArm<Arm, Figures>, of: &dyn Fn(&Figures) -> Option<f64>) -> Option<Ratio> {
+    let base = Arm { way: Way::AsItIs, ..*of_arm.arm };
+    (base != *of_arm.arm).then(|| ratio(of_arm.trials, &base, of_arm.arm, of)).flatten()
+}
+
+fn jit(of_arm: &OfArm<Arm, Figures>) -> JitFigures {
+    let work_ms = |figures: &Figures| Some(figures.jit.as_ref()?.work_ms? as f64);
+    JitFigures {
+        time_ratio: to_as_it_is(of_arm, &work_ms),
+        cpu_ratio: to_as_it_is(of_arm, &|figures| figures.jit.as_ref()?.all_cpu_ms()),
+        work_ms: of_arm.spread(&work_ms),
+        mean_resident_bytes: of_arm.spread(&|figures| figures.jit.as_ref()?.mean_resident_bytes),
+        peak_resident_bytes: of_arm
+            .spread(&|figures| Some(figures.jit.as_ref()?.peak_resident_bytes? as f64)),
+        malloc_freed_bytes: of_arm
+            .spread(&|figures| Some(figures.jit.as_ref()?.end.resident_bytes_of(Area::MallocFreed)? as f64)),
+    }
+}
+
+fn swap(of_arm: &OfArm<Arm, Figures>) -> SwapFigures {
+    let count =
+        |of: fn(&Pressed) -> Option<u64>| of_arm.spread(&|figures| Some(of(figures.swap.as_ref()?)? as f64));
+    let visits = |figures: &Figures| Some(figures.swap.as_ref()?.objects_visited as f64);
+    SwapFigures {
+        swapped_out_bytes: count(|one| one.swapped_out_bytes),
+        swapped_in_bytes: count(|one| one.swapped_in_bytes),
+        io_bytes_per_second: of_arm.spread(&|figures| figures.swap.as_ref()?.io_rate()),
+        major_faults: count(|one| one.major_faults),
+        peak_swap_bytes: count(|one| one.peak_swap_bytes),
+        bursts_ms: count(|one| one.bursts_ms),
+        visits_ratio: to_as_it_is(of_arm, &visits),
+    }
+}
+
+#[cfg(test)]
+#[path = "trim_tests.rs"]
+mod tests;

@@ -2,7 +2,8 @@
 //! blocks leave. The noise of a block is itself an estimate of the blocks that were run, so this is one too; after few
 //! blocks it is a rough one.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use crate::experiment::stats::sample::student;
+use statrs::distribution::ContinuousCDF;
 
 /// How often a difference that is there is to be shown.
 pub const POWER: f64 = 0.9;
@@ -10,8 +11,7 @@ pub const POWER: f64 = 0.9;
 /// The smallest difference that a number of blocks shows, in percent. `noise`: standard deviation of the logarithms of one
 /// block's ratio.
 pub fn visible(noise: f64, blocks: usize, alpha: f64) -> Option<f64> {
-    let degrees = blocks.checked_sub(1).filter(|degrees| *degrees > 0)?;
-    let t = StudentsT::new(0.0, 1.0, degrees as f64).ok()?;
+    let t = student(blocks)?;
     let deviations = (t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(POWER)) / (blocks as f64).sqrt();
     Some((deviations * noise).exp_m1() * 100.0)
 }

@@ -2,10 +2,11 @@
 //! number, and one that is enough in four of five cases (an upper bound of the deviation at 80 %, as Browne 1995 advises
 //! for pilot studies).
 
+use super::sample::student;
 use super::two_arms::{Comparison, RANKS_FROM};
 use schemars::JsonSchema;
 use serde::Serialize;
-use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
+use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// More than a user would wait for.
 const RUNS_MAX: usize = 10_000;
@@ -44,14 +45,14 @@ impl Comparison {
             super::Scale::Percent => (effect / 100.0).ln_1p(),
             super::Scale::Unit => effect,
         };
-        blocks_for(effect, self.noise, self.base.count, self.alpha, power)
+        blocks_for(effect, self.noise, self.blocks, self.alpha, power)
     }
 }
 
 /// The power of Student's t with `count` differences, the power's own t next to it (Guenther 1981); ranks need a little
 /// more, and are exact only where there are enough blocks to exclude 0 at all.
 fn is_enough(effect: f64, noise: f64, count: usize, alpha: f64, power: f64) -> bool {
-    let Ok(t) = StudentsT::new(0.0, 1.0, (count - 1) as f64) else { return false };
+    let Some(t) = student(count) else { return false };
     let wanted = t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(power);
     let by_ranks = count >= RANKS_FROM;
     if by_ranks && 2.0_f64.powi(1 - count.min(1000) as i32) > alpha {

@@ -7,7 +7,7 @@
 //! at ten figures where 5 % were wanted).
 
 use super::sample::median_of_sorted;
-use super::two_arms::Interval;
+use super::two_arms::{Claim, Interval, Method};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Pairs that are ranked; Walsh averages grow with the square.
@@ -15,15 +15,8 @@ const COUNT_MAX: usize = 2000;
 /// Up to here distributions are exact; from here on the normal one is as good.
 const EXACT_PAIRS_MAX: usize = 200;
 
-/// An estimate with the interval and the probability that chance alone gives one as far from 0.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ranked {
-    pub interval: Interval,
-    pub p: f64,
-}
-
 /// The interval from differences within pairs. `None`: too few for an alpha this small (six pairs for 0.05), or too many.
-pub fn signed_rank(differences: &[f64], alpha: f64) -> Option<Ranked> {
+pub fn signed_rank(differences: &[f64], alpha: f64) -> Option<Claim> {
     let count = differences.len();
     if !(2..=COUNT_MAX).contains(&count) || differences.iter().any(|value| !value.is_finite()) {
         return None;
@@ -45,7 +38,7 @@ pub fn signed_rank(differences: &[f64], alpha: f64) -> Option<Ranked> {
 
 /// `below[k]`: the probability that the statistic is at most k. The interval goes from the (k+1)-th smallest to the
 /// (k+1)-th largest, for the largest k that is rare enough. Equal figures make it wider than it had to be, never narrower.
-fn ranked(mut candidates: Vec<f64>, below: &[f64], alpha: f64) -> Option<Ranked> {
+fn ranked(mut candidates: Vec<f64>, below: &[f64], alpha: f64) -> Option<Claim> {
     candidates.sort_by(f64::total_cmp);
     let rare = below.partition_point(|probability| *probability <= alpha / 2.0);
     let cut = rare.checked_sub(1)?;
@@ -54,10 +47,8 @@ fn ranked(mut candidates: Vec<f64>, below: &[f64], alpha: f64) -> Option<Ranked>
     let not_below = candidates.len() - candidates.partition_point(|value| *value < 0.0);
     let p = (2.0 * below.get(not_above.min(not_below)).copied().unwrap_or(1.0)).min(1.0);
     let estimate = median_of_sorted(&candidates);
-    Some(Ranked {
-        interval: Interval { estimate, low: candidates[cut], high: candidates[last.checked_sub(cut)?] },
-        p,
-    })
+    let interval = Interval { estimate, low: candidates[cut], high: candidates[last.checked_sub(cut)?] };
+    Some(Claim { method: Method::SignedRank, interval, p })
 }
 
 fn cumulated(counts: &[f64]) -> Vec<f64> {
@@ -143,7 +134,7 @@ mod tests {
             let shift = random.f64() - 0.5;
             let values: Vec<f64> =
                 (0..9).map(|_| ((random.f64() - 0.5 + shift) * 8.0).round() / 8.0).collect();
-            let Ranked { interval, p } = signed_rank(&values, 0.05).expect("nine");
+            let Claim { interval, p, .. } = signed_rank(&values, 0.05).expect("nine");
             assert_eq!(interval.excludes_0(), p <= 0.05, "{values:?} {interval:?} {p}");
         }
         let many: Vec<f64> = (0..300).map(|_| random.f64() - 0.4).collect();

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// The statistics of one arm.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
@@ -35,17 +36,28 @@ impl Sample {
     }
 }
 
-pub(super) fn mean(values: &[f64]) -> f64 {
+/// Student's t over this number of values; `None`: fewer than two.
+pub fn student(count: usize) -> Option<StudentsT> {
+    StudentsT::new(0.0, 1.0, count.checked_sub(1)? as f64).ok()
+}
+
+/// Half of the interval of a mean, by Student's t; `None`: fewer than two values. `alpha`: the probability that it misses.
+pub fn half(values: &[f64], alpha: f64) -> Option<f64> {
+    let t = student(values.len())?.inverse_cdf(1.0 - alpha / 2.0);
+    Some(t * (variance(values) / values.len() as f64).sqrt())
+}
+
+pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The variance of at least two values.
-pub(super) fn variance(values: &[f64]) -> f64 {
+pub fn variance(values: &[f64]) -> f64 {
     let mean = mean(values);
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 
-pub(super) fn median_of_sorted(sorted: &[f64]) -> f64 {
+pub fn median_of_sorted(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     if sorted.len() % 2 == 1 { sorted[half] } else { (sorted[half - 1] + sorted[half]) / 2.0 }
 }

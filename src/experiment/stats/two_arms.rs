@@ -9,12 +9,12 @@
 //! Ranks judge where they can, for one disturbed run in twenty is usual and moves a mean. Where all figures are above 0 the
 //! logarithms are compared, and the answer is a ratio; else the figures themselves.
 
-use super::ranks::{self, Ranked};
-use super::sample::{Effect, Sample, mean, variance};
+use super::ranks;
+use super::sample::{Effect, half, mean, student, variance};
 use crate::base::{Gap, Known, Why};
 use schemars::JsonSchema;
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::ContinuousCDF;
 
 /// The number of blocks from which ranks judge.
 pub const RANKS_FROM: usize = 8;
@@ -72,19 +72,14 @@ pub struct Claim {
     pub p: f64,
 }
 
-/// All statistics of two arms.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+/// What the blocks say of two arms.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    pub base: Sample,
-    pub arm: Sample,
-    /// Blocks that have both.
-    pub blocks: Option<usize>,
+    pub blocks: usize,
     pub scale: Scale,
     pub judged: Claim,
     /// The other method, where there are enough figures for it.
     pub second: Option<Claim>,
-    /// Difference of the means in the figures' unit, by t.
-    pub difference: Interval,
     pub effect: Effect,
     /// Standard deviation of one block's difference, on the scale on which it is judged: of logarithms for `Percent`.
     pub noise: f64,
@@ -93,38 +88,24 @@ pub struct Comparison {
 
 /// `base[i]` and `arm[i]` are of one block. `alpha`: the probability that the interval misses, as 0.05.
 pub fn compare_blocks(base: &[f64], arm: &[f64], alpha: f64) -> Known<Comparison> {
+    let few = |hint: &str| Gap::new("difference of two arms", Why::NotMeasured).hint(hint);
     if base.len() != arm.len() {
         return Err(few("blocks have a figure of one arm only"));
     }
-    let (samples, scale) = checked(base, arm, alpha)?;
-    let on_scale = |value: f64| if scale == Scale::Percent { value.ln() } else { value };
-    let differences: Vec<f64> =
-        base.iter().zip(arm).map(|(base, arm)| on_scale(*arm) - on_scale(*base)).collect();
-    let plain: Vec<f64> = base.iter().zip(arm).map(|(base, arm)| arm - base).collect();
-    let t = paired_t(&differences, alpha).ok_or_else(|| few("two blocks at least"))?;
-    let difference = paired_t(&plain, alpha).ok_or_else(|| few("two blocks at least"))?.interval;
-    let ranked = ranks::signed_rank(&differences, alpha).map(|found| claim(Method::SignedRank, found));
-    let noise = variance(&differences).sqrt();
-    let chosen = choose(t, ranked, differences.len(), scale);
-    Ok(whole(samples, (base, arm), Some(differences.len()), scale, chosen, difference, noise, alpha))
-}
-
-fn few(hint: &str) -> Gap {
-    Gap::new("difference of two arms", Why::NotMeasured).hint(hint)
-}
-
-fn checked(base: &[f64], arm: &[f64], alpha: f64) -> Known<((Sample, Sample), Scale)> {
     if !(alpha > 0.0 && alpha < 1.0) {
         return Err(few("alpha must be between 0 and 1"));
     }
-    let (Some(one), Some(other)) = (Sample::of(base), Sample::of(arm)) else {
-        return Err(few("an arm has no figure, or one that is not a number"));
-    };
-    if one.count < 2 || other.count < 2 {
-        return Err(few("two figures of each arm at least"));
-    }
-    let scale = if one.min > 0.0 && other.min > 0.0 { Scale::Percent } else { Scale::Unit };
-    Ok(((one, other), scale))
+    let effect = Effect::of(base, arm);
+    let effect = effect.ok_or_else(|| few("an arm has no figure, or one that is not a number"))?;
+    let is_ratio = base.iter().chain(arm).all(|value| *value > 0.0);
+    let on_scale = |value: f64| if is_ratio { value.ln() } else { value };
+    let differences: Vec<f64> =
+        base.iter().zip(arm).map(|(base, arm)| on_scale(*arm) - on_scale(*base)).collect();
+    let t = paired_t(&differences, alpha).ok_or_else(|| few("two blocks at least"))?;
+    let scale = if is_ratio { Scale::Percent } else { Scale::Unit };
+    let (judged, second) = choose(t, ranks::signed_rank(&differences, alpha), differences.len(), scale);
+    let noise = variance(&differences).sqrt();
+    Ok(Comparison { blocks: differences.len(), scale, judged, second, effect, noise, alpha })
 }
 
 /// The method that judges, and the other.
@@ -139,43 +120,17 @@ fn choose(t: Claim, ranked: Option<Claim>, count: usize, scale: Scale) -> (Claim
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "each is one field")]
-fn whole(
-    (base, arm): (Sample, Sample),
-    figures: (&[f64], &[f64]),
-    blocks: Option<usize>,
-    scale: Scale,
-    (judged, second): (Claim, Option<Claim>),
-    difference: Interval,
-    noise: f64,
-    alpha: f64,
-) -> Comparison {
-    let effect = Effect::of(figures.0, figures.1).unwrap_or(Effect { hedges_g: None, cliffs_delta: 0.0 });
-    Comparison { base, arm, blocks, scale, judged, second, difference, effect, noise, alpha }
-}
-
-fn claim(method: Method, found: Ranked) -> Claim {
-    Claim { method, interval: found.interval, p: found.p }
-}
-
 fn paired_t(differences: &[f64], alpha: f64) -> Option<Claim> {
-    if differences.len() < 2 {
-        return None;
-    }
-    let count = differences.len() as f64;
-    let error = (variance(differences) / count).sqrt();
-    by_t(Method::PairedT, mean(differences), error, count - 1.0, alpha)
-}
-
-fn by_t(method: Method, estimate: f64, error: f64, freedom: f64, alpha: f64) -> Option<Claim> {
-    let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    let half = t.inverse_cdf(1.0 - alpha / 2.0) * error;
+    let half = half(differences, alpha)?;
+    let (estimate, count) = (mean(differences), differences.len());
+    let error = (variance(differences) / count as f64).sqrt();
     // Without any noise a difference is certain, and none is none.
     let p = match error > 0.0 {
-        true => 2.0 * t.cdf(-(estimate / error).abs()),
+        true => 2.0 * student(count)?.cdf(-(estimate / error).abs()),
         false => f64::from(u8::from(estimate == 0.0)),
     };
-    Some(Claim { method, interval: Interval { estimate, low: estimate - half, high: estimate + half }, p })
+    let interval = Interval { estimate, low: estimate - half, high: estimate + half };
+    Some(Claim { method: Method::PairedT, interval, p })
 }
 
 #[cfg(test)]
@@ -200,15 +155,11 @@ mod tests {
         let base = [100.0, 110.0, 90.0, 105.0];
         let slower: Vec<f64> = base.iter().map(|value| value * 1.05).collect();
         let found = compare_blocks(&base, &slower, 0.05).expect("four blocks");
-        assert_eq!(
-            (found.scale, found.judged.method, found.blocks),
-            (Scale::Percent, Method::PairedT, Some(4))
-        );
+        assert_eq!((found.scale, found.judged.method, found.blocks), (Scale::Percent, Method::PairedT, 4));
         assert!((found.judged.interval.estimate - 5.0).abs() < 1e-9, "{found:?}");
         assert!(found.is_shown() && found.judged.p < 1e-9 && found.second.is_none());
         let zeros = compare_blocks(&[0.0, 1.0, 2.0], &[3.0, 4.0, 5.0], 0.05).expect("three blocks");
         assert_eq!((zeros.scale, zeros.judged.interval.estimate), (Scale::Unit, 3.0));
-        assert_eq!(zeros.difference.estimate, 3.0);
     }
 
     #[test]

@@ -1,6 +1,10 @@
-//! How figures of trials are written in tables: three digits that count, a mean with its interval, a factor with its own.
+//! How figures of trials are written in tables: three digits that count, a mean with its interval, a factor with its own; "-" where
+//! a figure is not known.
 
 use crate::experiment::bench::rounds::{Mean, Ratio};
+use crate::experiment::bench::spread::Spread;
+
+const MIB: f64 = 1048576.0;
 
 /// "1623", "16.2", "1.62", "0.016".
 pub fn number(value: f64) -> String {
@@ -27,8 +31,44 @@ pub fn middle(mean: Option<Mean>) -> String {
     mean.map_or("-".to_string(), |mean| number(mean.mean))
 }
 
+pub fn median(spread: Option<Spread>) -> String {
+    spread.map_or("-".to_string(), |spread| number(spread.median))
+}
+
+/// "12.1 (11.0 to 13.2)".
+pub fn spread(spread: Option<Spread>) -> String {
+    spread.map_or("-".to_string(), |Spread { median, min, max, .. }| {
+        format!("{} ({} to {})", number(median), number(min), number(max))
+    })
+}
+
+/// "66.5": the middle in MiB.
+pub fn mib(spread: Option<Spread>) -> String {
+    spread.map_or("-".to_string(), |spread| format!("{:.1}", spread.median / MIB))
+}
+
+/// "66.5 (66.5 to 66.7) MiB".
+pub fn mib_range(spread: Option<Spread>) -> String {
+    match spread {
+        None => "-".to_string(),
+        Some(one) if one.count == 1 => format!("{:.1} MiB", one.median / MIB),
+        Some(one) => {
+            format!("{:.1} ({:.1} to {:.1}) MiB", one.median / MIB, one.min / MIB, one.max / MIB)
+        }
+    }
+}
+
 /// "1.31 (1.20 to 1.43)", "1.31".
 pub fn ratio(ratio: Option<Ratio>) -> String {
+    interval(ratio, number)
+}
+
+/// "1.021 (1.004 to 1.038)": a cost of one percent is to be seen.
+pub fn fine_ratio(ratio: Option<Ratio>) -> String {
+    interval(ratio, |value| format!("{value:.3}"))
+}
+
+fn interval(ratio: Option<Ratio>, number: fn(f64) -> String) -> String {
     match ratio {
         None => "-".to_string(),
         Some(Ratio { ratio, low: Some(low), high: Some(high), .. }) => {
@@ -63,5 +103,16 @@ mod tests {
         let found = Ratio { ratio: 1.5, low: Some(1.25), high: Some(1.75), rounds: 3 };
         assert_eq!(ratio(Some(found)), "1.50 (1.25 to 1.75)");
         assert_eq!(ratio(Some(Ratio { low: None, high: None, ..found })), "1.50");
+        assert_eq!(
+            (fine_ratio(Some(found)).as_str(), fine_ratio(None).as_str()),
+            ("1.500 (1.250 to 1.750)", "-")
+        );
+    }
+
+    #[test]
+    fn bytes_of_several_runs() {
+        let found = Spread::of([1048576.0, 3145728.0].map(Some));
+        assert_eq!((mib(found).as_str(), mib(None).as_str()), ("2.0", "-"));
+        assert_eq!((mib_range(found).as_str(), mib_range(None).as_str()), ("2.0 (1.0 to 3.0) MiB", "-"));
     }
 }

@@ -1,102 +1,99 @@
 //! `marusa bench fork`: the tables, with the published one next to ours.
 
-mod json;
-
-use super::figures::hanging;
-use super::rounds::{left_out, machine};
-use crate::base::Bytes;
+use super::cells::{lines, number, ratio, spread};
+use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
+use crate::base::{Bytes, counted};
+use crate::experiment::arm_pages::PageMode;
 use crate::experiment::bench::fork::{
-    Arm, Children, Figures, Mechanism, PUBLISHED, Planned, Ratio, Results, Settings, Spread, Support,
+    Arm, ArmFigures, Figures, Mechanism, PUBLISHED, Published, Report, Settings, Support, Trial, figures,
+    report,
 };
-use crate::show::others;
+use crate::experiment::bench::rounds::Ratio;
+use crate::experiment::bench::spread::Spread;
+use crate::experiment::bench::trials::{ArmRow, OfArm};
 use crate::show::table::Table;
-use crate::show::units::{counted, human, paragraph, prose};
-pub use json::BenchForkDocument;
+use crate::show::units::{human, paragraph, prose};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Everything that was found.
+/// The mechanisms of each JDK; a dry run tries none.
 #[derive(JsonSchema, Serialize)]
-pub struct Report {
-    pub settings: Settings,
-    #[serde(rename = "jdks")]
-    pub support: Vec<Support>,
-    #[serde(flatten)]
-    pub results: Results,
-    /// A signal ended it before its time.
-    pub stopped: bool,
+pub struct Found {
+    pub jdks: Vec<Support>,
 }
 
-impl Report {
-    /// Whether every arm that there is has a figure.
-    pub fn is_complete(&self) -> bool {
-        let has_figures = |arm: &Arm| self.results.spread(arm, &|_| Some(1.0)).is_some();
-        !self.stopped && self.settings.arms(&self.support).iter().all(has_figures)
+/// To start a JVM, to fill its heap and look at it, and for a child of a middle heap.
+const SECONDS_BESIDE: f64 = 5.0;
+const SECONDS_PER_CHILD: f64 = 0.03;
+
+impl Experiment for Settings {
+    const NAME: &'static str = "fork";
+    const SCHEMA: &'static str = "marusa/bench-fork/3";
+    const TRIALS_SCHEMA: &'static str = "marusa/bench-fork-trials/2";
+    const DOCUMENT: &'static str = "BenchForkDocument";
+    type Arm = Arm;
+    type Figures = Figures;
+    type OfArm = Nothing;
+    type Found = Found;
+    type Summary = ArmFigures;
+    type Report = Report;
+    type Published = [Published; 4];
+    const PUBLISHED: [Published; 4] = PUBLISHED;
+
+    fn turns(&mut self) -> (&mut usize, &mut u64) {
+        (&mut self.rounds, &mut self.seed)
     }
 
-    /// The pages that are compared: small ones by the largest that were measured.
-    fn compared(&self) -> Option<(&str, &str)> {
-        let has = |name: &str| self.settings.pages.iter().any(|pages| pages == name);
-        let large = ["hugetlb-2m", "hugetlb-1g", "thp"].into_iter().find(|name| has(name))?;
-        has("4k").then_some(("4k", large))
+    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
+        figures(self, of)
     }
-}
 
-type OfChildren = fn(&Children) -> f64;
+    fn report(&self, _arms: &[Arm], rows: &[RowOf<Settings>], trials: &[Trial]) -> Report {
+        report(self, rows, trials)
+    }
 
-/// The children that some threads start: wall time of all by their number, as published; the middle child from its start to
-/// its end; `ProcessBuilder.start()` alone, of the middle child and of the fastest.
-const OF_CHILDREN: [(&str, OfChildren); 4] = [
-    ("each", |one| one.ms_each),
-    ("total", |one| one.total_ms),
-    ("start", |one| one.start_ms),
-    ("start_fastest", |one| one.start_ms_min),
-];
+    fn seconds_each(&self) -> f64 {
+        // Once more while another thread writes.
+        SECONDS_BESIDE + (self.children * (self.threads.len() + 1)) as f64 * SECONDS_PER_CHILD
+    }
 
-fn of_children(threads: usize, of: OfChildren) -> impl Fn(&Figures) -> Option<f64> {
-    move |figures| figures.children.iter().find(|one| one.threads == threads).map(of)
-}
+    fn head(&self) -> [String; 2] {
+        let what = format!(
+            "what it costs a JVM to start a process: /bin/false, {} children a figure, {}, seed {}",
+            self.children,
+            counted(self.rounds, "round"),
+            self.seed
+        );
+        [what, machine(&self.machine)]
+    }
 
-fn total(threads: usize) -> impl Fn(&Figures) -> Option<f64> {
-    of_children(threads, |one| one.total_ms)
-}
-
-pub fn text(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    head(out, &report.settings)?;
-    support(out, &report.support)?;
-    for jdk in &report.support {
-        for mechanism in jdk.had() {
-            for threads in &report.settings.threads {
-                by_heap(out, report, &jdk.jdk, mechanism, *threads)?;
+    fn tables(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()> {
+        support(out, &results.found.jdks)?;
+        for jdk in &results.found.jdks {
+            for mechanism in jdk.had() {
+                for at in 0..results.settings.threads.len() {
+                    by_heap(out, results, &jdk.jdk, mechanism, at)?;
+                }
             }
+            afterwards(out, results, &jdk.jdk)?;
         }
-        afterwards(out, report, &jdk.jdk)?;
+        published(out, results)
     }
-    published(out, report)?;
-    let others = others::line(report.results.trials.iter().map(|trial| trial.others));
-    others.iter().try_for_each(|line| prose(out, line))?;
-    left_out(out, report.results.left_out(), report.stopped)
-}
 
-fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
-    let title = format!(
-        "what it costs a JVM to start a process: /bin/false, {} children a figure, {}, seed {}",
-        settings.children, settings.rounds, settings.seed
-    );
-    hanging(out, &title)?;
-    hanging(out, &machine(&settings.machine))
+    fn found(out: &mut dyn Write, found: &Found) -> io::Result<()> {
+        match found.jdks.is_empty() {
+            true => lines(out, "a mechanism that a JDK does not have is left out", 0),
+            false => Ok(()),
+        }
+    }
 }
 
 fn support(out: &mut dyn Write, support: &[Support]) -> io::Result<()> {
     for one in support {
         let had: Vec<&str> = one.had().into_iter().map(Mechanism::name).collect();
-        writeln!(
-            out,
-            "JDK {} has {}",
-            one.jdk,
-            if had.is_empty() { "none".to_string() } else { had.join(", ") }
-        )?;
+        let had = if had.is_empty() { "none".to_string() } else { had.join(", ") };
+        writeln!(out, "JDK {} has {had}", one.jdk)?;
         for tried in &one.mechanisms {
             let words = match (&tried.why_not, &tried.said) {
                 (Some(why), _) => format!("not {}: {why}", tried.mechanism.name()),
@@ -109,40 +106,6 @@ fn support(out: &mut dyn Write, support: &[Support]) -> io::Result<()> {
     Ok(())
 }
 
-/// "12.1 (11.0 to 13.2)".
-fn spread(spread: Option<Spread>) -> String {
-    match spread {
-        None => "-".to_string(),
-        Some(Spread { middle, from, to, .. }) => format!("{} ({} to {})", ms(middle), ms(from), ms(to)),
-    }
-}
-
-/// Three digits that count.
-fn ms(number: f64) -> String {
-    match number.abs() {
-        100.0.. => format!("{number:.0}"),
-        10.0..100.0 => format!("{number:.1}"),
-        _ => format!("{number:.2}"),
-    }
-}
-
-fn times(number: f64) -> String {
-    match number {
-        1000.0.. => "over 999".to_string(),
-        100.0.. => format!("{number:.0}"),
-        _ => format!("{number:.1}"),
-    }
-}
-
-fn ratio(ratio: Option<Ratio>) -> String {
-    match ratio {
-        None => "-".to_string(),
-        Some(Ratio { ratio, low, high, .. }) => {
-            format!("{} ({} to {})", times(ratio), times(low), times(high))
-        }
-    }
-}
-
 /// Heaps are whole MiB.
 fn heap_name(bytes: Bytes) -> String {
     match bytes.is_multiple_of(1 << 30) {
@@ -151,38 +114,45 @@ fn heap_name(bytes: Bytes) -> String {
     }
 }
 
+/// Of the children that a number of threads started: the one at this place of the settings.
+fn total(rows: &[RowOf<Settings>], arm: &Arm, at: usize) -> Option<Spread> {
+    rows.iter().find(|row| row.arm == *arm)?.figures.children.get(at)?.total_ms
+}
+
+/// Small pages by large ones.
+fn by_pages(report: &Report, arm: &Arm, at: usize) -> Option<Ratio> {
+    report.by_pages.iter().find(|one| one.arm == *arm)?.ratios.get(at)?.total_ms
+}
+
 fn by_heap(
     out: &mut dyn Write,
-    report: &Report,
+    Results { settings, arms, report, .. }: &Results<Settings>,
     jdk: &str,
     mechanism: Mechanism,
-    threads: usize,
+    at: usize,
 ) -> io::Result<()> {
-    let by = counted(threads, "thread");
-    prose(
-        out,
-        &format!(
-            "\nJDK {jdk}, {}, {by}: ms from start to end, median of the children (of all rounds)",
-            mechanism.name()
-        ),
-    )?;
-    let compared = report.compared();
-    let pages = &report.settings.pages;
+    let (pages, threads) = (&settings.pages, settings.threads[at]);
+    let title = format!(
+        "\nJDK {jdk}, {}, {}: ms from start to end, median of the children (of all rounds)",
+        mechanism.name(),
+        counted(threads, "thread")
+    );
+    prose(out, &title)?;
+    let compared = settings.compared();
     let ratio_title = compared.map(|(small, large)| format!(">{small} / {large}"));
     let titles = std::iter::once("heap".to_string()).chain(pages.iter().map(|pages| format!(">{pages}")));
     let mut table = Table::new(titles.chain(ratio_title)).without_room(&[pages.len() + 1, pages.len()]);
-    for heap in &report.settings.heaps {
-        let arm = |pages: &str| Arm::new(jdk, *heap, pages, mechanism);
-        let of = |pages: &String| spread(report.results.spread(&arm(pages), &total(threads)));
-        let found = compared
-            .map(|(small, large)| ratio(report.results.ratio(&arm(small), &arm(large), &total(threads))));
+    for heap in &settings.heaps {
+        let arm = |pages| Arm { jdk: jdk.to_string(), heap_bytes: *heap, pages, mechanism };
+        let of = |pages: &PageMode| spread(total(arms, &arm(*pages), at));
+        let found = compared.map(|(small, _)| ratio(by_pages(report, &arm(small), at)));
         table.row(std::iter::once(heap_name(*heap)).chain(pages.iter().map(of)).chain(found));
     }
-    if report.settings.heaps.len() > 1 {
-        let slope = |pages: &String| {
-            let arms = report.settings.of_heaps(jdk, pages, mechanism);
-            let slope = report.results.ms_per_gib(&arms, &total(threads));
-            slope.map_or("-".to_string(), |ms| format!("{ms:+.2} ms"))
+    if settings.heaps.len() > 1 {
+        let slope = |pages: &PageMode| {
+            let mut lines = report.by_gib.iter().filter(|one| one.jdk == jdk && one.mechanism == mechanism);
+            let line = lines.find(|one| one.pages == *pages && one.threads == threads);
+            line.and_then(|one| one.ms_per_gib).map_or("-".to_string(), |ms| format!("{ms:+.2} ms"))
         };
         table.row(std::iter::once("by GiB".to_string()).chain(pages.iter().map(slope)));
     }
@@ -190,11 +160,13 @@ fn by_heap(
 }
 
 /// What fork leaves behind: pages that the next write must make writable again.
-fn afterwards(out: &mut dyn Write, report: &Report, jdk: &str) -> io::Result<()> {
-    let had = report.support.iter().find(|one| one.jdk == jdk).map(Support::had).unwrap_or_default();
-    if !had.contains(&Mechanism::Fork) {
+fn afterwards(out: &mut dyn Write, results: &Results<Settings>, jdk: &str) -> io::Result<()> {
+    let is_fork = |one: &&RowOf<Settings>| one.arm.jdk == jdk && one.arm.mechanism == Mechanism::Fork;
+    let mut forked: Vec<_> = results.arms.iter().filter(is_fork).collect();
+    if forked.is_empty() {
         return Ok(());
     }
+    forked.sort_by_key(|one| one.arm.heap_bytes);
     prose(out, &format!("\nJDK {jdk}, FORK: writing once into each page of 3/4 of the heap"))?;
     let mut table = Table::new([
         "heap",
@@ -206,46 +178,41 @@ fn afterwards(out: &mut dyn Write, report: &Report, jdk: &str) -> io::Result<()>
         ">while",
         ">faults a child",
     ]);
-    for heap in &report.settings.heaps {
-        for pages in &report.settings.pages {
-            let arm = Arm::new(jdk, *heap, pages, Mechanism::Fork);
-            let of = |figure: &dyn Fn(&Figures) -> Option<f64>| {
-                report.results.spread(&arm, figure).map(|spread| spread.middle)
-            };
-            let cell = |number: Option<f64>, unit: &str| {
-                number.map_or("-".into(), |one| format!("{}{unit}", ms(one)))
-            };
-            let count = |number: Option<f64>| number.map_or("-".into(), |one| format!("{one:.0}"));
-            let tables =
-                of(&|figures| Some(figures.page_table_bytes? as f64)).map(|bytes| human(bytes as Bytes));
-            table.row([
-                heap_name(*heap),
-                pages.clone(),
-                tables.unwrap_or("-".into()),
-                cell(of(&|figures| Some(figures.sweep.as_ref()?.before_ms)), " ms"),
-                cell(of(&|figures| Some(figures.sweep.as_ref()?.after_ms)), " ms"),
-                count(of(&|figures| Some(figures.sweep.as_ref()?.more_faults()? as f64))),
-                cell(of(&|figures| Some(figures.sweep_while.as_ref()?.sweep_ms)), " ms"),
-                count(of(&|figures| figures.sweep_while.as_ref()?.faults_per_child)),
-            ]);
-        }
+    for ArmRow { arm, figures: ArmFigures { page_table_bytes, sweep, .. }, .. } in forked {
+        let ms = |figure: Option<Spread>| {
+            figure.map_or("-".to_string(), |one| format!("{} ms", number(one.median)))
+        };
+        let count =
+            |figure: Option<Spread>| figure.map_or("-".to_string(), |one| format!("{:.0}", one.median));
+        table.row([
+            heap_name(arm.heap_bytes),
+            arm.pages.to_string(),
+            page_table_bytes.map_or("-".to_string(), |bytes| human(bytes.median as Bytes)),
+            ms(sweep.before_ms),
+            ms(sweep.after_ms),
+            count(sweep.more_faults),
+            ms(sweep.while_ms),
+            count(sweep.while_faults_per_child),
+        ]);
     }
     table.write(out)?;
-    hanging(
+    lines(
         out,
         "page tables: the parent's, of which fork copies those of private memory; before and after the children; while: \
          another thread writes all the time",
+        0,
     )
 }
 
 /// Seconds there, milliseconds a child here: how many children those of 2008 were is not known.
-fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    let Some((small, large)) = report.compared() else { return Ok(()) };
-    let forking: Vec<&Support> =
-        report.support.iter().filter(|one| one.had().contains(&Mechanism::Fork)).collect();
-    let Some(jdk) = forking.last() else { return Ok(()) };
-    let threads = report.settings.threads.first().copied().unwrap_or(1);
-    prose(out, &format!("\npublished in 2008 (RHEL 5.2, 4 GB, JDK 1.6.0_10) next to JDK {}, FORK", jdk.jdk))?;
+fn published(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()> {
+    let Results { settings, arms, report, .. } = results;
+    let Some((small, large)) = settings.compared() else { return Ok(()) };
+    let Some(forked) = arms.iter().rfind(|one| one.arm.mechanism == Mechanism::Fork) else {
+        return Ok(());
+    };
+    let jdk = &forked.arm.jdk;
+    prose(out, &format!("\npublished in 2008 (RHEL 5.2, 4 GB, JDK 1.6.0_10) next to JDK {jdk}, FORK"))?;
     let titles = [
         "heap",
         ">large",
@@ -256,38 +223,21 @@ fn published(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         ">ratio (interval)",
     ];
     let mut table = Table::new(titles);
-    for (mib, large_s, normal_s) in PUBLISHED {
-        let arm = |pages: &str| Arm::new(&jdk.jdk, mib << 20, pages, Mechanism::Fork);
-        let of = |pages: &str| {
-            let found = report.results.spread(&arm(pages), &total(threads));
-            found.map_or("-".to_string(), |found| format!("{} ms", ms(found.middle)))
+    for Published { heap_bytes, large_seconds, normal_seconds, ratio: was } in PUBLISHED {
+        let arm = |pages| Arm { heap_bytes, pages, ..forked.arm.clone() };
+        let of = |pages| match total(arms, &arm(pages), 0) {
+            Some(found) => format!("{} ms", number(found.median)),
+            None => "-".to_string(),
         };
         table.row([
-            heap_name(mib << 20),
-            format!("{large_s} s"),
-            format!("{normal_s} s"),
-            format!("{:.2}", normal_s / large_s),
+            heap_name(heap_bytes),
+            format!("{large_seconds} s"),
+            format!("{normal_seconds} s"),
+            format!("{was:.2}"),
             of(large),
             of(small),
-            ratio(report.results.ratio(&arm(small), &arm(large), &total(threads))),
+            ratio(by_pages(report, &arm(small), 0)),
         ]);
     }
     table.write(out)
-}
-
-pub fn dry_run(out: &mut dyn Write, settings: &Settings, planned: &[Planned]) -> io::Result<()> {
-    head(out, settings)?;
-    let names: Vec<&str> = settings.mechanisms.iter().map(|one| one.name()).collect();
-    let trials = planned.len() * names.len() * settings.rounds;
-    hanging(out, &format!("at most {}, a JVM each, by {}", counted(trials, "trial"), names.join(", ")))?;
-    for one in planned {
-        let Planned { jdk, pages, heap_bytes, steps, why_not } = one;
-        let what = match (why_not, steps.as_slice()) {
-            (Some(why), _) => format!("cannot be: {why}"),
-            (None, []) => "the host stays as it is".to_string(),
-            (None, steps) => format!("for as long as its trials take: {}", steps.join("; ")),
-        };
-        hanging(out, &format!("JDK {jdk}, {}, {pages}: {what}", heap_name(*heap_bytes)))?;
-    }
-    prose(out, "dry run: nothing was started or changed")
 }

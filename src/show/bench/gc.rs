@@ -1,12 +1,12 @@
 //! `marusa bench gc`: the table of the arms, and what pages and threads change.
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
-use super::rounds::{Experiment, machine};
+use super::rounds::{Experiment, Results, RowOf, machine};
 use crate::base::{Gap, Why};
 use crate::experiment::bench::gc::{
-    Arm, ArmFigures, Collector, Comparison, Figures, Report, Settings, ThreadCounts, Trial, report,
+    Arm, ArmFigures, Collector, Comparison, Figures, Report, Settings, ThreadCounts, Trial, figures, report,
 };
-use crate::experiment::bench::trials::Arm as _;
+use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::map::model::GapRow;
 use crate::pages::subject::size;
 use crate::show::table::Table;
@@ -31,33 +31,30 @@ impl Experiment for Settings {
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Collector;
-    type Lacking = Lacking;
+    type Found = Lacking;
+    type Summary = ArmFigures;
     type Report = Report;
     type Published = &'static str;
     const PUBLISHED: &'static str = "published (UltraSPARC T1, 32 virtual processors, parallel collector): system CPU above \
         20 % with the 32 GC threads that the JVM took, until -XX:ParallelGCThreads limited them";
 
-    fn rounds(&self) -> usize {
-        self.rounds
+    fn turns(&mut self) -> (&mut usize, &mut u64) {
+        (&mut self.rounds, &mut self.seed)
     }
 
-    fn seed(&mut self) -> &mut u64 {
-        &mut self.seed
+    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
+        figures(of)
     }
 
-    fn report(arms: &[Arm], trials: &[Trial]) -> Report {
+    fn report(&self, arms: &[Arm], _rows: &[RowOf<Settings>], trials: &[Trial]) -> Report {
         report(arms, trials)
-    }
-
-    fn is_complete(report: &Report) -> bool {
-        report.arms.iter().all(|arm| arm.counted > 0)
     }
 
     fn seconds_each(&self) -> f64 {
         self.seconds + self.warm_up_seconds + SECONDS_BESIDE
     }
 
-    fn head(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn head(&self) -> [String; 2] {
         let what = format!(
             "collectors at work: {} alive of a heap of {}, {} threads that allocate, {} s after {} s of warm-up, {} rounds, \
              seed {}",
@@ -69,12 +66,11 @@ impl Experiment for Settings {
             self.rounds,
             self.seed
         );
-        lines(out, &what, 0)?;
-        lines(out, &format!("JDK {}; {}", self.jdks.join(", "), machine(&self.machine)), 0)
+        [what, format!("JDK {}; {}", self.jdks.join(", "), machine(&self.machine))]
     }
 
-    fn tables(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-        table(out, &report.arms)?;
+    fn tables(out: &mut dyn Write, Results { arms, report, .. }: &Results<Settings>) -> io::Result<()> {
+        table(out, arms)?;
         if !report.by_threads.is_empty() {
             comparisons(out, "against the JVM's own threads", &report.by_threads)?;
         }
@@ -85,7 +81,7 @@ impl Experiment for Settings {
         lines(out, Self::PUBLISHED, 0)
     }
 
-    fn lacking(out: &mut dyn Write, Lacking { lacking }: &Lacking) -> io::Result<()> {
+    fn found(out: &mut dyn Write, Lacking { lacking }: &Lacking) -> io::Result<()> {
         lacking.iter().try_for_each(|why| lines(out, &format!("left out: {why}"), 0))
     }
 
@@ -106,7 +102,7 @@ fn threads(threads: &ThreadCounts) -> String {
     }
 }
 
-fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
+fn table(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
     writeln!(out)?;
     let mut table = Table::new([
         "JDK",
@@ -121,11 +117,11 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
         ">system",
         ">pages",
     ]);
-    for one in arms {
+    for ArmRow { arm, figures: one, page_share_min, .. } in arms {
         table.row([
-            one.arm.jdk.to_string(),
-            one.arm.gc.to_string(),
-            one.arm.pages.name().to_string(),
+            arm.jdk.to_string(),
+            arm.gc.to_string(),
+            arm.pages.name().to_string(),
             threads(&one.threads),
             mean(one.operations_per_second),
             middle(one.collections_per_minute),
@@ -133,7 +129,7 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
             one.longest_stop_ms.map_or("-".to_string(), number),
             middle(one.concurrent_ms_per_second),
             percent(one.system_share.map(|share| share.mean)),
-            percent(one.page_share_min).replace(" %", "%"),
+            percent(*page_share_min).replace(" %", "%"),
         ]);
     }
     table.write(out)?;

@@ -3,7 +3,6 @@
 pub mod account;
 mod cells;
 pub mod direct_buffers;
-pub mod figures;
 pub mod fork;
 pub mod gc;
 pub mod reflection;

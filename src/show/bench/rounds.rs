@@ -3,11 +3,11 @@
 use super::cells::lines;
 use crate::base::{Gap, Why, counted};
 use crate::experiment::bench::Machine;
-use crate::experiment::bench::trials::{Arm, Planned, Trial};
+use crate::experiment::bench::trials::{Arm, ArmRow, OfArm, Planned, Trial};
 use crate::map::model::GapRow;
 use crate::show::json::Head;
 use crate::show::others;
-use crate::show::units::{human, paragraph, prose};
+use crate::show::units::{human, prose};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,40 +28,54 @@ pub trait Experiment: Clone + PartialEq + JsonSchema + Serialize + DeserializeOw
     type Figures: Default + JsonSchema + Serialize + DeserializeOwned;
     /// What is known of an arm before its trials, next to the options of its JVM.
     type OfArm: Default + JsonSchema + Serialize;
-    /// What this machine lacks for the experiment.
-    type Lacking: JsonSchema + Serialize;
-    type Report: JsonSchema + Serialize;
+    /// What is found out before the trials, and what this machine lacks.
+    type Found: JsonSchema + Serialize;
+    /// What the trials of an arm come to.
+    type Summary: JsonSchema + Serialize;
+    /// What the trials of all come to.
+    type Report: Default + JsonSchema + Serialize;
     type Published: JsonSchema + Serialize;
     const PUBLISHED: Self::Published;
 
-    fn rounds(&self) -> usize;
-    fn seed(&mut self) -> &mut u64;
-    fn report(arms: &[Self::Arm], trials: &[TrialOf<Self>]) -> Self::Report;
-    /// Whether every arm has its figures.
-    fn is_complete(report: &Self::Report) -> bool;
+    /// The number of rounds, and the seed of their order.
+    fn turns(&mut self) -> (&mut usize, &mut u64);
+    /// Of an arm, where there are fewer or more of it than of others.
+    fn rounds_of(&self, _arm: &Self::Arm) -> usize {
+        *self.clone().turns().0
+    }
+    fn summary(&self, of: &OfArm<Self::Arm, Self::Figures>) -> Self::Summary;
+    fn report(&self, _arms: &[Self::Arm], _rows: &[RowOf<Self>], _trials: &[TrialOf<Self>]) -> Self::Report {
+        Self::Report::default()
+    }
+    /// Whether an arm of which a trial counts has all its figures.
+    fn is_complete(_row: &RowOf<Self>) -> bool {
+        true
+    }
     /// How long a trial takes, with all that is not measured of it.
     fn seconds_each(&self) -> f64;
 
-    /// What was asked for, and where.
-    fn head(&self, out: &mut dyn Write) -> io::Result<()>;
+    /// What was asked for, and where: a line each.
+    fn head(&self) -> [String; 2];
     /// Figures, comparisons, and what was published.
-    fn tables(out: &mut dyn Write, report: &Self::Report) -> io::Result<()>;
-    fn lacking(_out: &mut dyn Write, _lacking: &Self::Lacking) -> io::Result<()> {
+    fn tables(out: &mut dyn Write, results: &Results<Self>) -> io::Result<()>;
+    /// Lines below the tables, and below the arms of a dry run.
+    fn found(_out: &mut dyn Write, _found: &Self::Found) -> io::Result<()> {
         Ok(())
     }
-    fn gaps(_lacking: &Self::Lacking) -> Vec<GapRow> {
+    fn gaps(_found: &Self::Found) -> Vec<GapRow> {
         Vec::new()
     }
     /// The last line.
-    fn ending(_report: &Self::Report, stopped: bool) -> Option<&'static str> {
-        stopped.then_some("ended by a signal: the trials above are all that there are")
+    fn ending(results: &Results<Self>) -> Option<&'static str> {
+        results.stopped.then_some("ended by a signal: the trials above are all that there are")
     }
 }
 
 pub type TrialOf<E> = Trial<<E as Experiment>::Arm, <E as Experiment>::Figures>;
+pub type RowOf<E> = ArmRow<<E as Experiment>::Arm, <E as Experiment>::Summary>;
 pub type PlannedOf<E> = Planned<<E as Experiment>::Arm, <E as Experiment>::OfArm>;
 
-/// The `OfArm` and the `Lacking` of an experiment that has none.
+/// The `OfArm`, the `Found` and the `Report` of an experiment that has none.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Nothing {}
 
@@ -70,11 +84,14 @@ pub struct Nothing {}
 #[schemars(bound = "")]
 pub struct Results<'a, E: Experiment> {
     pub settings: &'a E,
-    #[serde(skip)]
-    pub lacking: &'a E::Lacking,
+    #[serde(flatten)]
+    pub found: &'a E::Found,
     pub trials: &'a [TrialOf<E>],
     /// A signal ended it before its time.
     pub stopped: bool,
+    /// Every arm has its figures, from trials that count.
+    pub complete: bool,
+    pub arms: Vec<RowOf<E>>,
     #[serde(flatten)]
     pub report: E::Report,
 }
@@ -99,7 +116,7 @@ pub enum Document<'a, E: Experiment> {
         settings: &'a E,
         arms: &'a [PlannedOf<E>],
         #[serde(flatten)]
-        lacking: &'a E::Lacking,
+        found: &'a E::Found,
         gaps: [GapRow; 0],
     },
 }
@@ -110,37 +127,41 @@ impl<'a, E: Experiment> Document<'a, E> {
             head: Head::now(E::SCHEMA),
             results,
             published: E::PUBLISHED,
-            gaps: gaps(results.trials).into_iter().chain(E::gaps(results.lacking)).collect(),
+            gaps: gaps(results.trials).into_iter().chain(E::gaps(results.found)).collect(),
         }
     }
 
-    pub fn dry_run(settings: &'a E, lacking: &'a E::Lacking, arms: &'a [PlannedOf<E>]) -> Document<'a, E> {
-        Document::DryRun { head: Head::now(E::SCHEMA), dry_run: true, settings, arms, lacking, gaps: [] }
+    pub fn dry_run(settings: &'a E, found: &'a E::Found, arms: &'a [PlannedOf<E>]) -> Document<'a, E> {
+        Document::DryRun { head: Head::now(E::SCHEMA), dry_run: true, settings, arms, found, gaps: [] }
     }
 }
 
 pub fn text<E: Experiment>(out: &mut dyn Write, results: &Results<E>) -> io::Result<()> {
-    results.settings.head(out)?;
-    E::tables(out, &results.report)?;
+    head(out, results.settings)?;
+    E::tables(out, results)?;
     not_counted(out, results.trials)?;
     let others = others::line(results.trials.iter().map(|trial| trial.others));
     others.iter().try_for_each(|line| prose(out, line))?;
-    E::lacking(out, results.lacking)?;
-    E::ending(&results.report, results.stopped).map_or(Ok(()), |line| prose(out, line))
+    E::found(out, results.found)?;
+    E::ending(results).map_or(Ok(()), |line| prose(out, line))
+}
+
+fn head<E: Experiment>(out: &mut dyn Write, settings: &E) -> io::Result<()> {
+    settings.head().iter().try_for_each(|line| lines(out, line, 0))
 }
 
 pub fn dry_run<E: Experiment>(
     out: &mut dyn Write,
     settings: &E,
-    lacking: &E::Lacking,
+    found: &E::Found,
     arms: &[PlannedOf<E>],
 ) -> io::Result<()> {
-    settings.head(out)?;
-    let trials = settings.rounds() * arms.len();
+    head(out, settings)?;
+    let trials: usize = arms.iter().map(|planned| settings.rounds_of(&planned.arm)).sum();
     let minutes = (trials as f64 * settings.seconds_each() / 60.0).ceil();
     prose(out, &format!("\n{}, about {minutes:.0} min in all\n", counted(trials, "trial")))?;
     arms.iter().try_for_each(|arm| planned(out, arm))?;
-    E::lacking(out, lacking)?;
+    E::found(out, found)?;
     prose(out, "\ndry run: nothing was started or changed")
 }
 
@@ -177,6 +198,7 @@ fn planned<A: Arm, M>(out: &mut dyn Write, planned: &Planned<A, M>) -> io::Resul
     let name = planned.arm.name();
     match &planned.why_not {
         Some(why) => lines(out, &format!("{name}: not available: {why}"), 0)?,
+        None if planned.options.is_empty() => lines(out, &name, 0)?,
         None => lines(out, &format!("{name}: java {}", planned.options.join(" ")), 0)?,
     }
     let mut steps = planned.steps.iter();
@@ -192,27 +214,4 @@ pub fn machine(machine: &Machine) -> String {
     };
     let Machine { processor, processors, memory_bytes, kernel, .. } = machine;
     format!("{processor}, {processors} processors, {}, Linux {kernel}{kind}", human(*memory_bytes))
-}
-
-/// Why trials of an experiment with tables of its own do not count, and whether there are fewer than there were to be.
-pub fn left_out(out: &mut dyn Write, reasons: Vec<(String, usize)>, stopped: bool) -> io::Result<()> {
-    if !reasons.is_empty() {
-        writeln!(out, "\ntrials that do not count")?;
-    }
-    for (why, count) in reasons {
-        let words = format!("{count} of {why}");
-        paragraph(out, "  ", "  ", &words)?;
-    }
-    if stopped {
-        prose(out, "\nended by a signal before its time; the host is as it was")?;
-    }
-    Ok(())
-}
-
-/// The same in documents.
-pub fn gaps_of(reasons: Vec<(String, usize)>) -> Vec<GapRow> {
-    let gap = |(why, count): (String, usize)| {
-        GapRow::from(&Gap::new(why, Why::NotMeasured).hint(format!("trials that do not count: {count}")))
-    };
-    reasons.into_iter().map(gap).collect()
 }

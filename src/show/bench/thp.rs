@@ -1,10 +1,12 @@
 //! `marusa bench thp`: the table of the policies, and what turning to another one changes.
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
-use super::rounds::{Experiment, Nothing, machine};
+use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
 use crate::base::counted;
-use crate::experiment::bench::thp::{Arm, ArmFigures, Comparison, Figures, Report, Settings, Trial, report};
-use crate::experiment::bench::trials::Arm as _;
+use crate::experiment::bench::thp::{
+    Arm, ArmFigures, Comparison, Figures, Report, Settings, Trial, figures, report,
+};
+use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::pages::subject::size;
 use crate::show::table::Table;
 use std::io::{self, Write};
@@ -20,34 +22,31 @@ impl Experiment for Settings {
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
-    type Lacking = Nothing;
+    type Found = Nothing;
+    type Summary = ArmFigures;
     type Report = Report;
     type Published = &'static str;
     const PUBLISHED: &'static str = "published (24 threads, 36 GB, Linux 2.6.32 of RHEL 6): with transparent huge pages and 4 \
         builds at once 35 % of the CPU time and more, mostly in the kernel, and the machine stood still for 3 to 5 s; with them \
         off 5 %, and 8 builds at once were possible";
 
-    fn rounds(&self) -> usize {
-        self.rounds
+    fn turns(&mut self) -> (&mut usize, &mut u64) {
+        (&mut self.rounds, &mut self.seed)
     }
 
-    fn seed(&mut self) -> &mut u64 {
-        &mut self.seed
+    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
+        figures(of)
     }
 
-    fn report(arms: &[Arm], trials: &[Trial]) -> Report {
+    fn report(&self, arms: &[Arm], _rows: &[RowOf<Settings>], trials: &[Trial]) -> Report {
         report(arms, trials)
-    }
-
-    fn is_complete(report: &Report) -> bool {
-        report.arms.iter().all(|arm| arm.counted > 0)
     }
 
     fn seconds_each(&self) -> f64 {
         self.steps as f64 * SECONDS_PER_STEP
     }
 
-    fn head(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn head(&self) -> [String; 2] {
         let what = format!(
             "a build server: {} in each trial, each with a heap of at most {}; {} free in small pieces; {}, seed {}",
             counted(self.steps, "JVM"),
@@ -56,13 +55,12 @@ impl Experiment for Settings {
             counted(self.rounds, "round"),
             self.seed
         );
-        lines(out, &what, 0)?;
-        lines(out, &format!("JDK {}; {}", self.jdk, machine(&self.machine)), 0)
+        [what, format!("JDK {}; {}", self.jdk, machine(&self.machine))]
     }
 
-    fn tables(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-        table(out, &report.arms)?;
-        memory(out, &report.arms)?;
+    fn tables(out: &mut dyn Write, Results { arms, report, .. }: &Results<Settings>) -> io::Result<()> {
+        table(out, arms)?;
+        memory(out, arms)?;
         if !report.against_always.is_empty() {
             comparisons(out, &report.against_always)?;
         }
@@ -71,7 +69,7 @@ impl Experiment for Settings {
     }
 }
 
-fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
+fn table(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
     writeln!(out)?;
     let mut table = Table::new([
         "policy",
@@ -83,10 +81,10 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
         ">step s",
         ">bystander ms",
     ]);
-    for one in arms {
+    for ArmRow { arm, figures: one, .. } in arms {
         let longest = |figure: Option<f64>| figure.map_or("-".to_string(), number);
         table.row([
-            one.arm.name(),
+            arm.name(),
             mean(one.steps_per_minute),
             percent(one.kernel_share.map(|share| share.mean)),
             percent(one.host_kernel_share.map(|share| share.mean)),
@@ -106,7 +104,7 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
     )
 }
 
-fn memory(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
+fn memory(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
     writeln!(out)?;
     let mut table = Table::new([
         "policy",
@@ -116,10 +114,10 @@ fn memory(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
         ">khugepaged ms",
         ">kcompactd ms",
     ]);
-    for one in arms {
+    for ArmRow { arm, figures: one, .. } in arms {
         let cells =
             [one.free_huge_blocks, one.huge_faults, one.huge_fallbacks, one.khugepaged_ms, one.kcompactd_ms];
-        table.row(std::iter::once(one.arm.name()).chain(cells.map(middle)));
+        table.row(std::iter::once(arm.name()).chain(cells.map(middle)));
     }
     table.write(out)?;
     lines(out, "In each trial, of the whole host. free blocks: of the size of a huge page, when it began.", 0)

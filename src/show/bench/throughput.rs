@@ -2,11 +2,11 @@
 //! 2008.
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
-use super::rounds::{Experiment, Nothing, machine};
+use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
 use crate::experiment::bench::throughput::{
-    Arm, ArmFigures, Comparison, Figures, Report, Settings, Trial, report,
+    Arm, ArmFigures, Comparison, Figures, Report, Settings, Trial, figures, report,
 };
-use crate::experiment::bench::trials::Arm as _;
+use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::pages::subject::size;
 use crate::show::table::Table;
 use schemars::JsonSchema;
@@ -37,7 +37,8 @@ impl Experiment for Settings {
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
-    type Lacking = Lacking;
+    type Found = Lacking;
+    type Summary = ArmFigures;
     type Report = Report;
     type Published = [Published; 2];
     const PUBLISHED: [Published; 2] = [
@@ -49,37 +50,36 @@ impl Experiment for Settings {
         Published { what: "2008, 3.5 GB on small pages", said: "nothing gained over smaller heaps" },
     ];
 
-    fn rounds(&self) -> usize {
-        self.rounds
+    fn turns(&mut self) -> (&mut usize, &mut u64) {
+        (&mut self.rounds, &mut self.seed)
     }
 
-    fn seed(&mut self) -> &mut u64 {
-        &mut self.seed
+    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
+        figures(of)
     }
 
-    fn report(arms: &[Arm], trials: &[Trial]) -> Report {
+    fn report(&self, arms: &[Arm], _rows: &[RowOf<Settings>], trials: &[Trial]) -> Report {
         report(arms, trials)
     }
 
-    fn is_complete(report: &Report) -> bool {
-        report.is_complete
+    fn is_complete(row: &RowOf<Settings>) -> bool {
+        row.page_share_min.is_some() && row.figures.is_complete()
     }
 
     fn seconds_each(&self) -> f64 {
         self.seconds + self.warm_up_seconds + SECONDS_BESIDE
     }
 
-    fn head(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn head(&self) -> [String; 2] {
         let what = format!(
             "DayTrader on TomEE with Derby, JDK {}, {} collector, {} clients, {} s after {} s of warm-up, {} rounds, seed {}",
             self.jdk, self.gc, self.clients, self.seconds, self.warm_up_seconds, self.rounds, self.seed
         );
-        lines(out, &what, 0)?;
-        lines(out, &machine(&self.machine), 0)
+        [what, machine(&self.machine)]
     }
 
-    fn tables(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-        table(out, &report.arms)?;
+    fn tables(out: &mut dyn Write, Results { arms, report, .. }: &Results<Settings>) -> io::Result<()> {
+        table(out, arms)?;
         if !report.by_pages.is_empty() {
             comparisons(out, "against 4k pages, same heap", &report.by_pages)?;
         }
@@ -97,22 +97,24 @@ impl Experiment for Settings {
         Self::PUBLISHED.iter().try_for_each(|one| lines(out, &format!("{}: {}", one.what, one.said), 0))
     }
 
-    fn lacking(out: &mut dyn Write, lacking: &Lacking) -> io::Result<()> {
+    fn found(out: &mut dyn Write, lacking: &Lacking) -> io::Result<()> {
         let Some(missing) = &lacking.missing else { return Ok(()) };
         writeln!(out)?;
         lines(out, missing, 0)
     }
 
-    fn ending(report: &Report, stopped: bool) -> Option<&'static str> {
-        Some(match report.is_complete {
-            _ if stopped => "NOT complete: a signal ended it; the trials above are all that there are",
+    fn ending(results: &Results<Settings>) -> Option<&'static str> {
+        Some(match results.complete {
+            _ if results.stopped => {
+                "NOT complete: a signal ended it; the trials above are all that there are"
+            }
             true => "complete: every arm has its figures, on pages that were verified in each trial",
             false => "NOT complete: an arm above lacks a figure",
         })
     }
 }
 
-fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
+fn table(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
     writeln!(out)?;
     let mut table = Table::new([
         "heap",
@@ -127,18 +129,18 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
         ">on pages",
         ">RSS MiB",
     ]);
-    for one in arms {
+    for ArmRow { arm, figures: one, counted, trials, page_share_min, .. } in arms {
         table.row([
-            size(one.arm.heap_bytes),
-            one.arm.pages.name().to_string(),
-            format!("{}/{}", one.counted, one.trials),
+            size(arm.heap_bytes),
+            arm.pages.name().to_string(),
+            format!("{counted}/{trials}"),
             mean(one.requests_per_second),
             middle(one.p50_ms),
             middle(one.p99_ms),
             middle(one.p999_ms),
             one.errors.map_or("-".to_string(), |errors| errors.to_string()),
             middle(one.cpu_ms_per_request),
-            percent(one.page_share_min),
+            percent(*page_share_min),
             one.resident_bytes.map_or("-".to_string(), |bytes| format!("{:.0}", bytes.mean / 1048576.0)),
         ]);
     }
@@ -153,10 +155,10 @@ fn table(out: &mut dyn Write, arms: &[ArmFigures]) -> io::Result<()> {
         ">mean stop, ms",
         ">longest, ms",
     ]);
-    for one in arms {
+    for ArmRow { arm, figures: one, .. } in arms {
         table.row([
-            size(one.arm.heap_bytes),
-            one.arm.pages.name().to_string(),
+            size(arm.heap_bytes),
+            arm.pages.name().to_string(),
             mean(one.collections_per_minute),
             mean(one.collections_per_1000_requests),
             mean(one.gc_stopped_ms_per_second),

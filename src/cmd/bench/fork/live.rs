@@ -3,21 +3,22 @@
 
 use crate::act::dialogue::Dialogue;
 use crate::act::programs::Programs;
-use crate::act::signals;
+use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, Gap, Known, Why};
-use crate::cmd::bench::jdk::Jdk;
-use crate::cmd::bench::rounds::{JVM, java};
-use crate::experiment::arm_pages::{self, ArmError, PageMode, Pool};
+use crate::cmd::Failure;
+use crate::cmd::bench::jdk::{Jdk, of_version};
+use crate::cmd::bench::rounds::{Bench, JVM, Run, java, on_pages};
+use crate::experiment::arm_pages::{self, ArmError};
 use crate::experiment::bench::fork::{
-    self as experiment, Arm, Children, Figures, Mechanism, Planned, Settings, Support, Sweep, SweepWhile,
-    Trial,
+    self as experiment, Arm, Children, Figures, Mechanism, Settings, Support, Sweep, SweepWhile, Tried,
 };
+use crate::experiment::bench::trials::Arranged;
 use crate::os::process::Process;
 use crate::pages::Subject;
 use crate::pages::subject::size;
+use crate::show::bench::rounds::Nothing;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long a JVM may take to be ready, and for each GiB of its heap.
@@ -30,38 +31,10 @@ const WARM_UP: usize = 3;
 /// Small, so that arrays are copied little when the heap is filled.
 const YOUNG_SHARE: Bytes = 8;
 
-/// Everything a trial needs.
 pub struct Live<'a> {
-    jdks: &'a [Jdk],
-    programs: &'a Programs,
-    state: PathBuf,
-    settings: &'a Settings,
+    pub jdks: &'a [Jdk],
     /// What each JDK says of itself with each heap.
-    subjects: BTreeMap<(String, Bytes), Subject>,
-}
-
-/// What would change on the host for each heap, JDK and pages, whatever the mechanism.
-pub fn planned(jdks: &[Jdk], settings: &Settings) -> Vec<Planned> {
-    let mut all = Vec::new();
-    for heap in &settings.heaps {
-        for jdk in jdks {
-            let subject = arm_pages::subject(&jdk.home, &of_heap(*heap)).map_err(|error| error.to_string());
-            all.extend(settings.pages.iter().map(|pages| {
-                let steps = subject.as_ref().map_err(String::clone).and_then(|subject| {
-                    let steps = arm_pages::steps(subject, pages.parse()?, Pool::Auto);
-                    steps.map_err(|error| error.to_string())
-                });
-                Planned {
-                    jdk: jdk.version.clone(),
-                    pages: pages.clone(),
-                    heap_bytes: *heap,
-                    why_not: steps.as_ref().err().cloned(),
-                    steps: steps.unwrap_or_default().into_iter().map(|step| step.what).collect(),
-                }
-            }));
-        }
-    }
-    all
+    pub subjects: BTreeMap<(String, Bytes), Subject>,
 }
 
 /// What decides how large the JVM's reservations are. AlwaysPreTouch is not among them: it would touch the heap of a JVM that
@@ -83,147 +56,125 @@ fn launch(mechanism: Mechanism) -> String {
     format!("-Djdk.lang.Process.launchMechanism={}", mechanism.name())
 }
 
-impl<'a> Live<'a> {
-    pub fn new(jdks: &'a [Jdk], programs: &'a Programs, state: PathBuf, settings: &'a Settings) -> Live<'a> {
-        Live { jdks, programs, state, settings, subjects: BTreeMap::new() }
-    }
+/// Which mechanisms each JDK has: each is tried once by a small JVM.
+pub fn support(jdks: &[Jdk], mechanisms: &[Mechanism]) -> anyhow::Result<Vec<Support>> {
+    let _blocked = Blocked::start();
+    let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
+    let one = |jdk: &Jdk| Support {
+        jdk: jdk.version.clone(),
+        mechanisms: mechanisms.iter().map(|one| tried(jdk, *one, &programs)).collect(),
+    };
+    Ok(jdks.iter().map(one).collect())
+}
 
-    /// Which mechanisms each JDK has: each is tried once by a small JVM.
-    pub fn support(&self) -> Vec<Support> {
-        let one = |jdk: &Jdk| Support {
-            jdk: jdk.version.clone(),
-            mechanisms: self.settings.mechanisms.iter().map(|one| self.tried(jdk, *one)).collect(),
-        };
-        self.jdks.iter().map(one).collect()
-    }
+fn tried(jdk: &Jdk, mechanism: Mechanism, programs: &Programs) -> Tried {
+    let options = ["-Xmx32m".to_string(), "-XX:+UseSerialGC".to_string(), launch(mechanism)];
+    let tried = start(jdk, &options, programs, 0, READY).and_then(|mut jvm| {
+        jvm.ask("fork 1 1", ANSWER)?;
+        Ok(jvm.complaints())
+    });
+    let (why_not, said) = match tried {
+        Ok(said) => (None, Some(said).filter(|said| !said.is_empty())),
+        Err(gap) => (Some(gap.hint.unwrap_or(gap.what)), None),
+    };
+    Tried { mechanism, why_not, said }
+}
 
-    fn tried(&self, jdk: &Jdk, mechanism: Mechanism) -> experiment::Tried {
-        let options = ["-Xmx32m".to_string(), "-XX:+UseSerialGC".to_string(), launch(mechanism)];
-        let tried = self.start(jdk, &options, 0, READY).and_then(|mut jvm| {
-            jvm.ask("fork 1 1", ANSWER)?;
-            Ok(jvm.complaints())
-        });
-        let (why_not, said) = match tried {
-            Ok(said) => (None, Some(said).filter(|said| !said.is_empty())),
-            Err(gap) => (Some(gap.hint.unwrap_or(gap.what)), None),
-        };
-        experiment::Tried { mechanism, why_not, said }
-    }
+fn start(
+    jdk: &Jdk,
+    options: &[String],
+    programs: &Programs,
+    live_bytes: Bytes,
+    limit: Duration,
+) -> Known<Dialogue> {
+    java(jdk, options, programs, &["bench.Fork".to_string(), live_bytes.to_string()], limit)
+}
 
-    fn start(&self, jdk: &Jdk, options: &[String], live_bytes: Bytes, limit: Duration) -> Known<Dialogue> {
-        java(jdk, options, self.programs, &["bench.Fork".to_string(), live_bytes.to_string()], limit)
-    }
+impl Bench for Live<'_> {
+    type Of = Settings;
 
-    /// One that cannot be made is a trial that does not count. `None`: a signal ended it.
-    pub fn trial(&mut self, round: usize, arm: &Arm) -> Option<Trial> {
-        let outcome = match self.prepare(arm) {
-            Ok((options, mode, _prepared)) => self.figures(arm, mode, options).map_err(|gap| gap.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        let (left_out, figures) = match outcome {
-            Ok((left_out, figures)) => (left_out, Some(figures)),
-            Err(why) => (Some(why), None),
-        };
-        let trial = Trial { round, arm: arm.clone(), left_out, figures, others: None };
-        (!signals::pending()).then_some(trial)
-    }
-
-    fn jdk(&self, arm: &Arm) -> Result<&'a Jdk, ArmError> {
-        let found = self.jdks.iter().find(|jdk| jdk.version == arm.jdk);
-        found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {}", arm.jdk)))
-    }
-
-    /// The options of the arm's pages, and the host as they need it for as long as the last lives.
-    fn prepare(&mut self, arm: &Arm) -> Result<(Vec<String>, PageMode, arm_pages::Prepared), ArmError> {
-        let mode: PageMode = arm.pages.parse().map_err(ArmError::NoPlan)?;
-        let jdk = self.jdk(arm)?;
-        let mut options = of_heap(arm.heap_bytes);
+    fn arranged(&mut self, _settings: &Settings, arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
+        let jdk = of_version(self.jdks, &arm.jdk)?;
+        let options = of_heap(arm.heap_bytes);
         let subject = match self.subjects.entry((jdk.version.clone(), arm.heap_bytes)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => unknown.insert(arm_pages::subject(&jdk.home, &options)?),
         };
-        options.extend(arm_pages::options(subject, mode)?);
-        let steps = arm_pages::steps(subject, mode, Pool::Auto)?;
-        let name = format!("bench-fork-{mode}-{}m", arm.heap_bytes >> 20);
-        Ok((options, mode, arm_pages::prepare(steps, &self.state, &name)?))
+        let mut arranged = on_pages(subject, options, arm.pages, Nothing {})?;
+        arranged.options.extend(["-XX:+AlwaysPreTouch".to_string(), launch(arm.mechanism)]);
+        Ok(arranged)
     }
 
-    /// Why it does not count, and what it gave.
-    fn figures(
-        &self,
-        arm: &Arm,
-        mode: PageMode,
-        mut options: Vec<String>,
-    ) -> Known<(Option<String>, Figures)> {
-        let heap = arm.heap_bytes;
-        let limit = READY + READY_PER_GIB.mul_f64(heap as f64 / (1_u64 << 30) as f64);
-        options.extend(["-XX:+AlwaysPreTouch".to_string(), launch(arm.mechanism)]);
-        let jdk = self.jdk(arm).map_err(|error| Gap::new(JVM, Why::Gone).hint(error.to_string()))?;
-        // The old generation holds 7/8; a part is left for what is promoted with the arrays.
-        let mut jvm = self.start(jdk, &options, heap / 4 * 3, limit)?;
-        let before = arm_pages::verify(jvm.pid, mode)?;
-        let figures = self.measure(&mut jvm)?;
-        let after = arm_pages::verify(jvm.pid, mode).ok().and_then(|after| after.share());
-        let share = before.share().ok_or_else(|| Gap::new("the heap of the JVM", Why::NotMeasured))?;
-        let figures = Figures { pages_share_before: share, pages_share_after: after, ..figures };
-        Ok((before.why.filter(|_| !before.met), figures))
+    fn trial(&mut self, mut run: Run<Settings>) -> anyhow::Result<bool> {
+        work(self.jdks, &mut run).unwrap_or_else(|gap| run.trial.failed(gap));
+        Ok(!signals::pending())
     }
+}
 
-    fn measure(&self, jvm: &mut Dialogue) -> Known<Figures> {
-        let process =
-            Process::open(jvm.pid).map_err(|error| Gap::new(JVM, Why::Gone).hint(error.to_string()))?;
-        let page_table_bytes = process.status().ok().and_then(|status| status.page_table_bytes);
-        jvm.ask(&format!("fork {WARM_UP} 1"), ANSWER)?;
-        let before = {
-            // The first is slower: what the warm-up's forks made read-only becomes writable again.
-            sweep(jvm, &process)?;
-            sweep(jvm, &process)?
-        };
-        let mut children = Vec::new();
-        let mut swept = None;
-        for (at, threads) in self.settings.threads.iter().enumerate() {
-            children.push(self.children(jvm, *threads)?);
-            if at == 0 {
-                let after = sweep(jvm, &process)?;
-                swept = Some(Sweep {
-                    pages: before.1,
-                    before_ms: before.0,
-                    after_ms: after.0,
-                    before_faults: before.2,
-                    after_faults: after.2,
-                });
-            }
+fn work(jdks: &[Jdk], run: &mut Run<Settings>) -> Known<()> {
+    let Run { settings, programs, options, trial, .. } = run;
+    let (heap, pages) = (trial.arm.heap_bytes, trial.arm.pages);
+    let limit = READY + READY_PER_GIB.mul_f64(heap as f64 / (1_u64 << 30) as f64);
+    let jdk =
+        of_version(jdks, &trial.arm.jdk).map_err(|error| Gap::new(JVM, Why::Gone).hint(error.to_string()))?;
+    // The old generation holds 7/8; a part is left for what is promoted with the arrays.
+    let mut jvm = start(jdk, options, programs, heap / 4 * 3, limit)?;
+    let before = arm_pages::verify(jvm.pid, pages)?;
+    let share = before.share().ok_or_else(|| Gap::new("the heap of the JVM", Why::NotMeasured))?;
+    measure(settings, &mut jvm, &mut trial.figures)?;
+    trial.figures.pages_share_before = Some(share);
+    // Children split transparent pages: that is a figure, and no reason to leave the trial out.
+    let after = arm_pages::verify(jvm.pid, pages).ok();
+    trial.figures.pages_share_after = after.and_then(|after| after.share());
+    trial.saw(Ok(before));
+    Ok(())
+}
+
+fn measure(settings: &Settings, jvm: &mut Dialogue, figures: &mut Figures) -> Known<()> {
+    let process = Process::open(jvm.pid).map_err(|error| Gap::new(JVM, Why::Gone).hint(error.to_string()))?;
+    figures.page_table_bytes = process.status().ok().and_then(|status| status.page_table_bytes);
+    jvm.ask(&format!("fork {WARM_UP} 1"), ANSWER)?;
+    // The first is slower: what the warm-up's forks made read-only becomes writable again.
+    sweep(jvm, &process)?;
+    let before = sweep(jvm, &process)?;
+    for (at, threads) in settings.threads.iter().enumerate() {
+        figures.children.push(children(settings, jvm, *threads)?);
+        if at == 0 {
+            let after = sweep(jvm, &process)?;
+            figures.sweep = Some(Sweep {
+                pages: before.1,
+                before_ms: before.0,
+                after_ms: after.0,
+                before_faults: before.2,
+                after_faults: after.2,
+            });
         }
-        Ok(Figures {
-            pages_share_before: 0.0,
-            pages_share_after: None,
-            page_table_bytes,
-            children,
-            sweep: swept,
-            sweep_while: self.sweep_while(jvm, &process)?,
-        })
     }
+    figures.sweep_while = Some(sweep_while(settings, jvm, &process)?);
+    Ok(())
+}
 
-    fn children(&self, jvm: &mut Dialogue, threads: usize) -> Known<Children> {
-        let answer = jvm.ask(&format!("fork {} {threads}", self.settings.children), ANSWER)?;
-        experiment::children(&answer, threads).ok_or_else(|| strange(&answer))
-    }
+fn children(settings: &Settings, jvm: &mut Dialogue, threads: usize) -> Known<Children> {
+    let answer = jvm.ask(&format!("fork {} {threads}", settings.children), ANSWER)?;
+    experiment::children(&answer, threads).ok_or_else(|| strange(&answer))
+}
 
-    fn sweep_while(&self, jvm: &mut Dialogue, process: &Process) -> Known<Option<SweepWhile>> {
-        let children = self.settings.children;
-        let before = process.minor_faults().ok();
-        let answer = jvm.ask(&format!("sweep-while {children}"), ANSWER)?;
-        let faults =
-            before.zip(process.minor_faults().ok()).map(|(before, after)| after.saturating_sub(before));
-        experiment::swept_while(&answer, children, faults).map(Some).ok_or_else(|| strange(&answer))
-    }
+fn sweep_while(settings: &Settings, jvm: &mut Dialogue, process: &Process) -> Known<SweepWhile> {
+    let (answer, faults) = counted(jvm, process, &format!("sweep-while {}", settings.children))?;
+    experiment::swept_while(&answer, settings.children, faults).ok_or_else(|| strange(&answer))
+}
+
+/// The answer, and the faults until it came.
+fn counted(jvm: &mut Dialogue, process: &Process, question: &str) -> Known<(String, Option<u64>)> {
+    let before = process.minor_faults().ok();
+    let answer = jvm.ask(question, ANSWER)?;
+    let faults = before.zip(process.minor_faults().ok()).map(|(before, after)| after.saturating_sub(before));
+    Ok((answer, faults))
 }
 
 /// Milliseconds, pages and faults.
 fn sweep(jvm: &mut Dialogue, process: &Process) -> Known<(f64, u64, Option<u64>)> {
-    let before = process.minor_faults().ok();
-    let answer = jvm.ask("sweep", ANSWER)?;
-    let faults = before.zip(process.minor_faults().ok()).map(|(before, after)| after.saturating_sub(before));
+    let (answer, faults) = counted(jvm, process, "sweep")?;
     let (ms, pages) = experiment::swept(&answer).ok_or_else(|| strange(&answer))?;
     Ok((ms, pages, faults))
 }

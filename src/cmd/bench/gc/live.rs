@@ -1,21 +1,20 @@
 //! One trial on the real machine: the host as the arm needs it, the program that keeps the collector busy, its page tables as
 //! witness, its log.
 
-use crate::act::programs::Programs;
 use crate::act::signals;
 use crate::base::{Gap, Known, Why};
 use crate::cmd::bench::jdk::Jdk;
-use crate::cmd::bench::rounds::{Bench, JVM, java};
-use crate::experiment::arm_pages::{self, ArmError, Pool};
-use crate::experiment::bench::gc::{Arm, Collector, Settings, ThreadCounts, Threads, Trial};
+use crate::cmd::bench::rounds::{Bench, JVM, Run, java, on_pages};
+use crate::experiment::arm_pages::{self, ArmError};
+use crate::experiment::bench::gc::{Arm, Collector, Settings, ThreadCounts, Threads};
 use crate::experiment::bench::gc_work::GcWork;
 use crate::experiment::bench::trials::Arranged;
 use crate::jvm::Gc;
 use crate::measure::gc_log;
 use crate::os::host;
+use crate::pages::collectors;
 use crate::pages::gc_threads::{by_formula, gc_threads};
 use crate::pages::subject::size;
-use crate::pages::{Subject, collectors};
 use std::time::Duration;
 
 const GC_LOG: &str = "gc.log";
@@ -24,7 +23,6 @@ const READY: Duration = Duration::from_secs(120);
 
 pub struct Live<'a> {
     pub jdks: &'a [Jdk],
-    pub settings: Settings,
 }
 
 /// The release has it, and this build of it too.
@@ -52,42 +50,28 @@ struct Done {
 impl Bench for Live<'_> {
     type Of = Settings;
 
-    fn settings(&mut self) -> &mut Settings {
-        &mut self.settings
-    }
-
-    fn arranged(&self, arm: &Arm) -> Result<Arranged<Collector>, ArmError> {
+    fn arranged(&mut self, settings: &Settings, arm: &Arm) -> Result<Arranged<Collector>, ArmError> {
         let jdk = self.jdk(arm)?;
         let gc = collectors::named(&arm.gc, jdk.feature).map_err(ArmError::NoPlan)?;
         let mut options = collectors::options(gc, jdk.feature).map_err(ArmError::NoPlan)?;
-        let heap = size(self.settings.heap_bytes);
+        let heap = size(settings.heap_bytes);
         options.extend([format!("-Xms{heap}"), format!("-Xmx{heap}")]);
-        options.extend(threads(jdk.feature, gc, arm.threads, self.settings.heap_bytes));
-        let subject: Subject = arm_pages::subject(&jdk.home, &options)?;
+        options.extend(threads(jdk.feature, gc, arm.threads, settings.heap_bytes));
+        let subject = arm_pages::subject(&jdk.home, &options)?;
         let threads = gc_threads(&subject).map(|found| ThreadCounts {
             parallel: Some(found.parallel),
             concurrent: found.concurrent,
             parallel_by_formula: Some(found.parallel_by_formula),
             concurrent_by_formula: found.concurrent_by_formula,
         });
-        options.extend(arm_pages::options(&subject, arm.pages)?);
-        let steps = arm_pages::steps(&subject, arm.pages, Pool::Auto)?;
-        Ok(Arranged { options, more: Collector { threads: threads.unwrap_or_default() }, steps })
+        on_pages(&subject, options, arm.pages, Collector { threads: threads.unwrap_or_default() })
     }
 
-    fn trial(
-        &mut self,
-        programs: &Programs,
-        trial: &mut Trial,
-        arranged: Arranged<Collector>,
-    ) -> anyhow::Result<bool> {
-        trial.figures.threads = arranged.more.threads;
-        if let Err(gap) = self.work(programs, trial, arranged.options) {
-            trial.discount(gap.to_string());
-            trial.gaps.push(gap);
-        }
+    fn trial(&mut self, mut run: Run<Settings>) -> anyhow::Result<bool> {
+        run.trial.figures.threads = run.more.threads;
+        self.work(&mut run).unwrap_or_else(|gap| run.trial.failed(gap));
         // One that a signal cut has no log.
-        Ok(trial.figures.gc.is_some() || !signals::pending())
+        Ok(run.trial.figures.gc.is_some() || !signals::pending())
     }
 }
 
@@ -97,14 +81,15 @@ impl Live<'_> {
         found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {}", arm.jdk)))
     }
 
-    fn work(&self, programs: &Programs, trial: &mut Trial, mut options: Vec<String>) -> Known<()> {
+    fn work(&self, run: &mut Run<Settings>) -> Known<()> {
+        let Run { settings, programs, options, trial, .. } = run;
         let gone = |error: ArmError| Gap::new(JVM, Why::Gone).hint(error.to_string());
         let jdk = self.jdk(&trial.arm).map_err(gone)?;
         // That of the trial before must not be taken for this one's.
         let log = programs.directory().join(GC_LOG);
         let _ = std::fs::remove_file(&log);
         options.extend(gc_log::options(jdk.feature, GC_LOG));
-        let Settings { live_bytes, workers, warm_up_seconds, seconds, .. } = &self.settings;
+        let Settings { live_bytes, workers, warm_up_seconds, seconds, .. } = settings;
         let program = [
             "bench.LiveSet".to_string(),
             format!("live={}", *live_bytes as f64 / 1048576.0),
@@ -113,7 +98,7 @@ impl Live<'_> {
             format!("seconds={seconds}"),
         ];
         let ready = READY + Duration::from_secs_f64(*warm_up_seconds);
-        let mut program = java(jdk, &options, programs, &program, ready)?;
+        let mut program = java(jdk, options, programs, &program, ready)?;
         trial.saw(arm_pages::verify(program.pid, trial.arm.pages));
         if signals::pending() {
             return Err(Gap::new("the trial", Why::NotMeasured).hint("it was interrupted"));

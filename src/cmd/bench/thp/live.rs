@@ -3,13 +3,12 @@
 
 use super::bystander::Bystander;
 use crate::act::fragments::{Fragments, FreeMemory};
-use crate::act::programs::Programs;
 use crate::act::signals;
 use crate::act::tracing::Wanted;
 use crate::act::trial::{self, Ended, Start, Turn};
 use crate::base::Known;
 use crate::cmd::bench::jdk::Jdk;
-use crate::cmd::bench::rounds::Bench;
+use crate::cmd::bench::rounds::{Bench, Run};
 use crate::cmd::stalls::trace::Trace;
 use crate::experiment::arm_pages::ArmError;
 use crate::experiment::bench::thp::{Arm, Figures, Memory, Policy, Settings, Stalls, Trial};
@@ -41,7 +40,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 pub struct Live<'a> {
     pub jdk: &'a Jdk,
-    pub settings: Settings,
     /// From one trial to the next.
     pub fragments: Option<(Memory, Fragments)>,
 }
@@ -49,12 +47,8 @@ pub struct Live<'a> {
 impl Bench for Live<'_> {
     type Of = Settings;
 
-    fn settings(&mut self) -> &mut Settings {
-        &mut self.settings
-    }
-
-    fn arranged(&self, arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
-        let heap = format!("-Xmx{}", size(self.settings.heap_bytes));
+    fn arranged(&mut self, settings: &Settings, arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
+        let heap = format!("-Xmx{}", size(settings.heap_bytes));
         let options = [heap, "-XX:+UseG1GC".to_string(), "bench.BuildServer".to_string()]
             .into_iter()
             .chain(WORK.map(String::from))
@@ -62,37 +56,32 @@ impl Bench for Live<'_> {
         Ok(Arranged { options, more: Nothing {}, steps: steps(arm)? })
     }
 
-    fn before(&mut self, arm: &Arm) -> Known<()> {
-        self.memory(arm.memory)
+    fn before(&mut self, settings: &Settings, arm: &Arm) -> Known<()> {
+        self.memory(settings, arm.memory)
     }
 
-    fn trial(
-        &mut self,
-        programs: &Programs,
-        trial: &mut Trial,
-        arranged: Arranged<Nothing>,
-    ) -> anyhow::Result<bool> {
-        let directory = programs.directory().to_path_buf();
+    fn trial(&mut self, run: Run<Settings>) -> anyhow::Result<bool> {
+        let directory = run.programs.directory().to_path_buf();
         let first =
             [self.jdk.java().display().to_string(), "-cp".to_string(), directory.display().to_string()];
         let job = Job {
-            command: first.into_iter().chain(arranged.options).collect(),
+            command: first.into_iter().chain(run.options).collect(),
             directory,
-            steps: self.settings.steps,
+            steps: run.settings.steps,
         };
-        Ok(self.run(&job, trial))
+        Ok(self.run(&job, run.trial))
     }
 }
 
 impl Live<'_> {
     /// Made anew where it was lost, or is of another kind.
-    fn memory(&mut self, memory: Memory) -> Known<()> {
+    fn memory(&mut self, settings: &Settings, memory: Memory) -> Known<()> {
         let is_there = |(kind, fragments): &mut (Memory, Fragments)| *kind == memory && fragments.are_there();
         if !self.fragments.as_mut().is_some_and(is_there) {
             // What is held goes back before more is taken.
             self.fragments = None;
             if memory != Memory::AsIs {
-                let made = Fragments::make(self.settings.free_bytes, memory == Memory::Pinned)?;
+                let made = Fragments::make(settings.free_bytes, memory == Memory::Pinned)?;
                 self.fragments = Some((memory, made));
             }
         }

@@ -1,13 +1,12 @@
 //! One trial on the real machine: the host as the arm needs it, the server on it, its page tables as witness, load.
 
 use super::failed;
-use crate::act::programs::Programs;
 use crate::act::server::load::Load;
 use crate::act::server::{Server, ServerError, Wanted};
 use crate::act::signals;
 use crate::base::Known;
 use crate::cmd::bench::jdk::Jdk;
-use crate::cmd::bench::rounds::{Bench, on_pages};
+use crate::cmd::bench::rounds::{Bench, Run, on_pages};
 use crate::experiment::arm_pages::{self, ArmError};
 use crate::experiment::bench::gc_work::GcWork;
 use crate::experiment::bench::http_load::{self, HttpLoad};
@@ -29,7 +28,6 @@ pub const GC_LOG: &str = "gc.log";
 pub struct Live<'a> {
     pub jdk: &'a Jdk,
     pub installed: &'a Path,
-    pub settings: Settings,
 }
 
 /// What decides how large the JVM's reservations are.
@@ -52,49 +50,43 @@ struct Used {
 impl Bench for Live<'_> {
     type Of = Settings;
 
-    fn settings(&mut self) -> &mut Settings {
-        &mut self.settings
+    fn arranged(&mut self, settings: &Settings, arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
+        let options = heap_options(self.jdk, settings, *arm)?;
+        let subject = arm_pages::subject(&self.jdk.home, &options)?;
+        on_pages(&subject, options, arm.pages, Nothing {})
     }
 
-    fn arranged(&self, arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
-        on_pages(&self.jdk.home, heap_options(self.jdk, &self.settings, *arm)?, arm.pages)
-    }
-
-    fn trial(
-        &mut self,
-        _programs: &Programs,
-        trial: &mut Trial,
-        arranged: Arranged<Nothing>,
-    ) -> anyhow::Result<bool> {
-        match self.work(trial, arranged.options) {
+    fn trial(&mut self, mut run: Run<Settings>) -> anyhow::Result<bool> {
+        match self.work(&mut run) {
             Ok(()) => {}
             Err(ServerError::Signal) => return Ok(false),
             // Without its generator there is no trial at all; a server that does not start is one that says nothing.
             Err(error @ ServerError::NoLoad(_)) => return Err(failed(error)),
-            Err(error) => trial.discount(error.to_string()),
+            Err(error) => run.trial.discount(error.to_string()),
         }
         Ok(true)
     }
 }
 
 impl Live<'_> {
-    fn work(&self, trial: &mut Trial, mut options: Vec<String>) -> Result<(), ServerError> {
+    fn work(&self, run: &mut Run<Settings>) -> Result<(), ServerError> {
+        let Run { settings, options, trial, .. } = run;
         options.extend(gc_log::options(self.jdk.feature, GC_LOG));
-        let (warm_up, length) = (self.settings.warm_up_seconds, self.settings.seconds);
+        let (warm_up, length) = (settings.warm_up_seconds, settings.seconds);
         let wanted = Wanted {
             installed: self.installed,
             java: &self.jdk.java(),
             feature: self.jdk.feature,
-            options: &options,
+            options,
             limit: Duration::from_secs_f64(warm_up + length) + ALLOWANCE,
         };
         let server = Server::start(&wanted)?;
         trial.figures.ready_seconds = Some(server.ready_seconds);
-        let warm = load(&server, self.settings.clients, warm_up)?;
+        let warm = load(&server, settings.clients, warm_up)?;
         trial.figures.warm_up_requests_per_second = warm.ok().map(|load| load.requests_per_second);
         look(trial, &server);
         let (before, from) = (used(server.pid), server.elapsed());
-        let load = load(&server, self.settings.clients, length)?;
+        let load = load(&server, settings.clients, length)?;
         let (after, to) = (used(server.pid), server.elapsed());
         trial.figures.load = taken(load, trial);
         trial.figures.user_seconds = between(before, after, |used| used.time.map(|time| time.0));
@@ -135,14 +127,7 @@ fn look(trial: &mut Trial, server: &Server) {
 
 /// A gap is kept, and the trial does not count: the table would not be complete with it.
 fn taken<T>(figure: Known<T>, trial: &mut Trial) -> Option<T> {
-    match figure {
-        Ok(figure) => Some(figure),
-        Err(gap) => {
-            trial.discount(gap.to_string());
-            trial.gaps.push(gap);
-            None
-        }
-    }
+    figure.map_err(|gap| trial.failed(gap)).ok()
 }
 
 fn used(pid: i32) -> Used {

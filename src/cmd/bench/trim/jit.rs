@@ -1,11 +1,11 @@
 //! The program that compiles all the time, once for each way of giving memory back.
 
 use super::super::account_of::{self, failed};
-use super::Experiment;
+use super::Job;
 use crate::act::staged::{self, Launch, Staged};
 use crate::act::trim as act;
 use crate::cmd::Failure;
-use crate::experiment::bench::trim::{Arm, Compiled};
+use crate::experiment::bench::trim::{Compiled, Trial};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::host::ticks_per_second;
 use crate::os::process::Process;
@@ -18,38 +18,39 @@ const STAGE_LIMIT: Duration = Duration::from_secs(1200);
 /// `marusa trim` ends when its target does.
 const HELPER_LIMIT: Duration = Duration::from_secs(20);
 
-pub fn one(experiment: &Experiment, arm: &Arm) -> anyhow::Result<Compiled> {
-    let mut options: Vec<String> = OPTIONS.map(str::to_string).into();
-    options.extend(arm.options.iter().cloned());
-    let arguments = [format!("rounds={}", experiment.args.classes)];
-    let directory = experiment.programs.directory();
+pub fn one(job: &Job, trial: &mut Trial) -> anyhow::Result<()> {
+    let arguments = [format!("rounds={}", job.settings.classes)];
+    let directory = job.programs.directory();
     let launch = Launch {
-        environment: arm.environment.clone(),
-        ..staged::java(&experiment.jdk.java(), &options, "bench.CompileHeavy", &arguments, directory)
+        environment: job.means.environment.clone(),
+        ..staged::java(&job.jdk.java(), job.options, "bench.CompileHeavy", &arguments, directory)
     };
-    let mut program = Staged::start(arm.name, &launch).map_err(failed)?;
+    let mut program = Staged::start(trial.arm.way.name(), &launch).map_err(failed)?;
     program.reach("warm", STAGE_LIMIT, || {}).map_err(failed)?;
     let pid = program.jvm().map_err(failed)?;
     let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
-    let helper = arm.trimmed_every.map(|every| trimmer(&process, every)).transpose()?;
+    let helper = job.means.trimmed_every.map(|every| trimmer(&process, every)).transpose()?;
     let (cpu, faults) = (cpu_ms(pid), process.minor_faults().ok());
     program.go_on().map_err(failed)?;
     let mut resident = Resident::default();
     let stage = program.reach("done", STAGE_LIMIT, || resident.look(&process)).map_err(failed)?;
-    let compiled = Compiled {
-        work_ms: stage.figures.get("work_ms").map_or(f64::NAN, |ms| *ms as f64),
+    let end = account_of::look(pid)?;
+    trial.figures.jit = Some(Compiled {
+        work_ms: stage.figures.get("work_ms").copied(),
         cpu_ms: cpu.zip(cpu_ms(pid)).map(|(before, after)| after - before),
         helper_cpu_ms: helper.as_ref().and_then(|helper| cpu_ms(helper.pid())),
-        faults: faults.zip(process.minor_faults().ok()).map(|(before, after)| after.saturating_sub(before)),
-        mean_bytes: resident.mean(),
-        peak_bytes: resident.peak,
-        end: account_of::look(pid)?,
-    };
+        minor_faults: faults
+            .zip(process.minor_faults().ok())
+            .map(|(before, after)| after.saturating_sub(before)),
+        mean_resident_bytes: resident.mean(),
+        peak_resident_bytes: resident.peak,
+        end,
+    });
     drop(program);
     if let Some(helper) = helper {
         helper.rest(HELPER_LIMIT);
     }
-    Ok(compiled)
+    Ok(())
 }
 
 /// `marusa trim PID --every`, as a user would run it.

@@ -1,12 +1,16 @@
 //! Two servers in a cgroup with less memory than both would like to have, once for each way of giving memory back.
 
 use super::super::account_of::failed;
+use super::Job;
+use super::host::Scarcity;
 use super::jit::trimmer;
-use super::{Args, Experiment};
+use crate::act::programs::Programs;
+use crate::act::signals::Blocked;
 use crate::act::staged::{self, Launch, Staged};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::Failure;
-use crate::experiment::bench::trim::{Arm, Pressed};
+use crate::cmd::bench::jdk::Jdk;
+use crate::experiment::bench::trim::{Pressed, Settings, Trial, Way};
 use crate::os::machine::base_page;
 use crate::os::process::Process;
 use crate::os::vmstat;
@@ -21,45 +25,43 @@ const STAGE_LIMIT: Duration = Duration::from_secs(1200);
 const SERVERS: u64 = 2;
 
 /// The heap of each server: a collector that moves objects needs some room next to them.
-fn heap(args: &Args) -> Bytes {
-    args.live + args.live / 3
+fn heap(live: Bytes) -> Bytes {
+    live + live / 3
 }
 
-pub fn options(args: &Args) -> Vec<String> {
-    let heap = heap(args) >> 10;
+pub fn options(live: Bytes, burst: Bytes) -> Vec<String> {
+    let heap = heap(live) >> 10;
     vec![
         format!("-Xms{heap}k"),
         format!("-Xmx{heap}k"),
         "-XX:+UseSerialGC".to_string(),
-        format!("-XX:MaxDirectMemorySize={}k", (2 * args.burst) >> 10),
+        format!("-XX:MaxDirectMemorySize={}k", (2 * burst) >> 10),
     ]
 }
 
 /// Both fit with one burst, and not with two.
-fn for_one_burst(args: &Args, server: Bytes) -> Bytes {
-    SERVERS * server + args.burst * 3 / 2
+fn for_one_burst(settings: &Settings, server: Bytes) -> Bytes {
+    SERVERS * server + settings.burst_bytes * 3 / 2
 }
 
 /// What `memory` will be about, before a server was asked.
-pub fn expected(args: &Args) -> Bytes {
-    args.memory.unwrap_or(for_one_burst(args, args.live + JVM_BYTES))
+pub fn expected(settings: &Settings) -> Bytes {
+    for_one_burst(settings, settings.live_bytes + JVM_BYTES)
 }
 
 /// What both may have: by what a server takes when it is ready, files aside, which were read before and count for others.
-pub fn memory(experiment: &Experiment) -> anyhow::Result<Bytes> {
-    let args = experiment.args;
-    if let Some(memory) = args.memory {
-        return Ok(memory);
-    }
-    let arm = experiment.arms.first().ok_or_else(|| Failure::usage("cannot be measured"))?;
-    let server = start(experiment, arm, None, 0)?;
+pub fn memory(jdk: &Jdk, settings: &Settings, options: &[String]) -> anyhow::Result<Bytes> {
+    let _blocked = Blocked::start();
+    let programs = Programs::unpack().map_err(|gap| Failure::target(gap.to_string()))?;
+    let means = &Way::AsItIs.means(Duration::ZERO);
+    let server = start(&Job { jdk, settings, programs: &programs, options, means }, "a server", None, 0)?;
     let anonymous = server.process.status().ok().and_then(|status| status.resident_anon_bytes);
-    Ok(anonymous.map_or(expected(args), |anonymous| for_one_burst(args, anonymous)))
+    Ok(anonymous.map_or(expected(settings), |anonymous| for_one_burst(settings, anonymous)))
 }
 
 /// Whatever both may take.
-pub fn swap(args: &Args) -> Bytes {
-    SERVERS * (heap(args) + JVM_BYTES + 2 * args.burst)
+pub fn swap_bytes(settings: &Settings) -> Bytes {
+    SERVERS * (heap(settings.live_bytes) + JVM_BYTES + 2 * settings.burst_bytes)
 }
 
 /// A server, and what makes it give memory back.
@@ -69,10 +71,10 @@ struct Server {
     _trimmer: Option<Staged>,
 }
 
-pub fn one(experiment: &Experiment, arm: &Arm, group: &str) -> anyhow::Result<Pressed> {
+pub fn one(job: &Job, scarcity: &Scarcity, trial: &mut Trial) -> anyhow::Result<()> {
     let mut servers = Vec::new();
     for number in 0..SERVERS {
-        servers.push(start(experiment, arm, Some(group), number)?);
+        servers.push(start(job, trial.arm.way.name(), Some(&scarcity.group), number)?);
     }
     let faults = |servers: &[Server]| -> Option<u64> {
         servers.iter().map(|server| server.process.major_faults().ok()).sum()
@@ -95,45 +97,47 @@ pub fn one(experiment: &Experiment, arm: &Arm, group: &str) -> anyhow::Result<Pr
     }
     let work_ms = started.elapsed().as_secs_f64() * 1e3;
     let swap_after = vmstat::read();
-    let moved = |name: &str| pages(&swap_before, &swap_after, name);
-    Ok(Pressed {
+    let mut moved =
+        |name: &str| pages(&swap_before, &swap_after, name).map_err(|gap| trial.gaps.push(gap)).ok();
+    let pressed = Pressed {
+        memory_bytes: scarcity.memory_bytes,
         work_ms,
-        visits: figures.get("visits").copied().unwrap_or(0),
-        burst_ms: figures.get("burst_ms").map_or(f64::NAN, |ms| *ms as f64),
+        objects_visited: figures.get("visits").copied().unwrap_or(0),
+        bursts_ms: figures.get("burst_ms").copied(),
         swapped_out_bytes: moved("pswpout"),
         swapped_in_bytes: moved("pswpin"),
         major_faults: faults_before.zip(faults(&servers)).map(|(before, after)| after.saturating_sub(before)),
         peak_swap_bytes,
-    })
+    };
+    trial.figures.swap = Some(pressed);
+    Ok(())
 }
 
 fn swapped(processes: &[Process]) -> Option<Bytes> {
     processes.iter().map(|process| process.status().ok()?.swapped_bytes).sum()
 }
 
-fn start(experiment: &Experiment, arm: &Arm, group: Option<&str>, number: u64) -> anyhow::Result<Server> {
-    let args = experiment.args;
-    let mut options = options(args);
-    options.extend(arm.options.iter().cloned());
+fn start(job: &Job, name: &str, group: Option<&str>, number: u64) -> anyhow::Result<Server> {
+    let settings = job.settings;
     let arguments = [
-        format!("live_mb={}", args.live >> 20),
-        format!("burst_mb={}", args.burst >> 20),
-        format!("rounds={}", args.bursts),
+        format!("live_mb={}", settings.live_bytes >> 20),
+        format!("burst_mb={}", settings.burst_bytes >> 20),
+        format!("rounds={}", settings.bursts),
         format!("calm_ms={}", CALM.as_millis()),
         // Their bursts are not to meet.
         format!("offset_ms={}", u128::from(number) * CALM.as_millis() / 2),
     ];
-    let directory = experiment.programs.directory();
+    let directory = job.programs.directory();
     let launch = Launch {
-        environment: arm.environment.clone(),
+        environment: job.means.environment.clone(),
         group: group.map(str::to_string),
-        ..staged::java(&experiment.jdk.java(), &options, "bench.Pressure", &arguments, directory)
+        ..staged::java(&job.jdk.java(), job.options, "bench.Pressure", &arguments, directory)
     };
-    let mut program = Staged::start(arm.name, &launch).map_err(failed)?;
+    let mut program = Staged::start(name, &launch).map_err(failed)?;
     program.reach("ready", STAGE_LIMIT, || {}).map_err(failed)?;
     let pid = program.jvm().map_err(failed)?;
     let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
-    let trimmer = arm.trimmed_every.map(|every| trimmer(&process, every)).transpose()?;
+    let trimmer = job.means.trimmed_every.map(|every| trimmer(&process, every)).transpose()?;
     Ok(Server { program, process, _trimmer: trimmer })
 }
 
