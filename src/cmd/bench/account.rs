@@ -185,7 +185,7 @@ fn measure(
     Ok(false)
 }
 
-fn written(path: &Path, text: &str) -> anyhow::Result<()> {
+pub(super) fn written(path: &Path, text: &str) -> anyhow::Result<()> {
     output_file::write(path, file_mode::wanted(), text.as_bytes())
         .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
     Ok(())

@@ -37,7 +37,7 @@ pub struct AccountArgs {
 impl AccountArgs {
     /// Amounts of memory need no quiet machine, and nothing is changed on the host.
     pub fn turns(&self) -> SavedArgs {
-        SavedArgs { save: None, turns: RoundsArgs::at_once(self.dry_run) }
+        SavedArgs { save: None, svg: None, turns: RoundsArgs::at_once(self.dry_run) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the experiments have in common whose arms take turns, round by round: their options, and the run from the first arm to the
 //! exit status.
 
+use super::account::written;
 use super::answer;
 use super::jdk::Jdk;
 use super::saved::{self, Saved};
@@ -10,11 +11,12 @@ use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::pages::door;
 use crate::cmd::quiet::QuietArgs;
-use crate::cmd::{Failure, progress};
+use crate::cmd::{Failure, check_output, progress};
 use crate::experiment::arm_pages::{self, ArmError, PageMode, Pool};
 use crate::experiment::bench::trials::{Arm as _, Arranged, OfArm, Planned};
 use crate::experiment::order;
 use crate::pages::Subject;
+use crate::say;
 use crate::show::bench::rounds::{self as show, Document, Experiment, PlannedOf, Results, RowOf, TrialOf};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -62,6 +64,9 @@ pub struct SavedArgs {
     /// Save each trial in this file as it ends, and continue from an existing file
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    /// Draw the results, and what was published, in this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
     #[command(flatten)]
     pub turns: RoundsArgs,
 }
@@ -176,6 +181,7 @@ pub fn run<B: Bench>(
         )?;
         return Ok(0);
     }
+    args.svg.iter().try_for_each(|path| check_output(path))?;
     // Held to the end: what is changed is restored before a signal ends us.
     let blocked = Blocked::start();
     let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
@@ -192,6 +198,11 @@ pub fn run<B: Bench>(
     let results =
         Results { settings: &settings, found, trials: &trials, stopped, complete, arms: rows, report };
     answer::print(is_json, || Document::of(&results), |out| show::text(out, &results))?;
+    match (&args.svg, show::svg(&results)) {
+        (Some(path), Some(picture)) => written(path, &picture)?,
+        (Some(path), None) => say!("marusa: cannot draw {}: no figure for it", path.display()),
+        (None, _) => {}
+    }
     drop(bench);
     drop(programs);
     drop(blocked);

@@ -28,6 +28,13 @@ impl Mean {
     }
 }
 
+impl Mean {
+    /// Of a share, 0 to 1.
+    pub fn percent(self) -> Mean {
+        Mean { mean: self.mean * 100.0, plus_minus: self.plus_minus.map(|half| half * 100.0), ..self }
+    }
+}
+
 /// By what factor one arm differs from another.
 #[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Ratio {

@@ -4,6 +4,8 @@
 use crate::experiment::bench::rounds::{Mean, Ratio};
 use crate::experiment::bench::spread::Spread;
 
+/// The ends of an interval that says something are no further apart than by this factor.
+const WIDEST: f64 = 2.0;
 const MIB: f64 = 1048576.0;
 
 /// "1623", "16.2", "1.62", "0.016".
@@ -68,9 +70,13 @@ pub fn fine_ratio(ratio: Option<Ratio>) -> String {
     interval(ratio, |value| format!("{value:.3}"))
 }
 
+/// "0.30 to 2.45": the middle of so wide an interval is no figure.
 fn interval(ratio: Option<Ratio>, number: fn(f64) -> String) -> String {
     match ratio {
         None => "-".to_string(),
+        Some(Ratio { low: Some(low), high: Some(high), .. }) if high > low * WIDEST => {
+            format!("{} to {}", number(low), number(high))
+        }
         Some(Ratio { ratio, low: Some(low), high: Some(high), .. }) => {
             format!("{} ({} to {})", number(ratio), number(low), number(high))
         }
@@ -102,6 +108,7 @@ mod tests {
         assert_eq!(percent(Some(0.9991)), "99.9 %");
         let found = Ratio { ratio: 1.5, low: Some(1.25), high: Some(1.75), rounds: 3 };
         assert_eq!(ratio(Some(found)), "1.50 (1.25 to 1.75)");
+        assert_eq!(ratio(Some(Ratio { low: Some(0.7), ..found })), "0.70 to 1.75");
         assert_eq!(ratio(Some(Ratio { low: None, high: None, ..found })), "1.50");
         assert_eq!(
             (fine_ratio(Some(found)).as_str(), fine_ratio(None).as_str()),

@@ -1,6 +1,7 @@
 //! `marusa bench fork`: the tables, with the published one next to ours.
 
 use super::cells::{lines, number, ratio, spread};
+use super::picture::Picture;
 use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
 use crate::base::{Bytes, counted};
 use crate::experiment::arm_pages::PageMode;
@@ -79,6 +80,19 @@ impl Experiment for Settings {
             afterwards(out, results, &jdk.jdk)?;
         }
         published(out, results)
+    }
+
+    fn picture(Results { report, .. }: &Results<Settings>) -> Option<Picture> {
+        let title = "Starting a process: small pages by large ones";
+        let mut picture = Picture::new(title, "times as long", Some(1.0));
+        for one in report.by_pages.iter().filter(|one| one.arm.pages == PageMode::HugeTlb2M) {
+            let heap = heap_name(one.arm.heap_bytes);
+            for known in PUBLISHED.iter().filter(|known| known.heap_bytes == one.arm.heap_bytes) {
+                picture.published(format!("{heap}, 2008"), known.ratio, None, &number(known.ratio));
+            }
+            picture.ratio(heap, one.ratios.first().and_then(|of| of.total_ms));
+        }
+        Some(picture)
     }
 
     fn found(out: &mut dyn Write, found: &Found) -> io::Result<()> {

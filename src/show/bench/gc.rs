@@ -1,11 +1,13 @@
 //! `marusa bench gc`: the table of the arms, and what pages and threads change.
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
+use super::picture::Picture;
 use super::rounds::{Experiment, Results, RowOf, machine};
 use crate::base::{Gap, Why};
 use crate::experiment::bench::gc::{
     Arm, ArmFigures, Collector, Comparison, Figures, Report, Settings, ThreadCounts, Trial, figures, report,
 };
+use crate::experiment::bench::rounds::Mean;
 use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::map::model::GapRow;
 use crate::pages::subject::size;
@@ -79,6 +81,15 @@ impl Experiment for Settings {
         }
         writeln!(out)?;
         lines(out, Self::PUBLISHED, 0)
+    }
+
+    fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
+        let mut picture = Picture::new("The system's share of CPU time, by GC threads", "%", Some(0.0));
+        picture.published("32 threads, T1", 20.0, None, "above 20 %");
+        for row in arms {
+            picture.mean(row.arm.name(), row.figures.system_share.map(Mean::percent));
+        }
+        Some(picture)
     }
 
     fn found(out: &mut dyn Write, Lacking { lacking }: &Lacking) -> io::Result<()> {

@@ -5,6 +5,7 @@ mod cells;
 pub mod direct_buffers;
 pub mod fork;
 pub mod gc;
+mod picture;
 pub mod reflection;
 pub mod rounds;
 pub mod thp;

@@ -39,7 +39,14 @@ impl Picture {
         self.row(PUBLISHED, name, figure, range, format!("{said} (published)"));
     }
 
-    fn row(&mut self, index: usize, name: impl Into<String>, figure: f64, range: Option<(f64, f64)>, note: String) {
+    fn row(
+        &mut self,
+        index: usize,
+        name: impl Into<String>,
+        figure: f64,
+        range: Option<(f64, f64)>,
+        note: String,
+    ) {
         let dot = Dot { value: figure, tip: note.clone(), is_hollow: false };
         let span = range.map(|(low, high)| Span { estimate: figure, low, high });
         let dots = if span.is_some() { Vec::new() } else { vec![dot] };

@@ -1,6 +1,7 @@
 //! What experiments in rounds show: one frame of text, dry run and document around the tables of each.
 
 use super::cells::lines;
+use super::picture::Picture;
 use crate::base::{Gap, Why, counted};
 use crate::experiment::bench::Machine;
 use crate::experiment::bench::trials::{Arm, ArmRow, OfArm, Planned, Trial};
@@ -64,6 +65,10 @@ pub trait Experiment: Clone + PartialEq + JsonSchema + Serialize + DeserializeOw
     }
     fn gaps(_found: &Self::Found) -> Vec<GapRow> {
         Vec::new()
+    }
+    /// For `--svg`: our figures and the published ones. `None`: it has no picture.
+    fn picture(_results: &Results<Self>) -> Option<Picture> {
+        None
     }
     /// The last line.
     fn ending(results: &Results<Self>) -> Option<&'static str> {
@@ -144,6 +149,11 @@ pub fn text<E: Experiment>(out: &mut dyn Write, results: &Results<E>) -> io::Res
     others.iter().try_for_each(|line| prose(out, line))?;
     E::found(out, results.found)?;
     E::ending(results).map_or(Ok(()), |line| prose(out, line))
+}
+
+/// `None`: there is nothing to draw.
+pub fn svg<E: Experiment>(results: &Results<E>) -> Option<String> {
+    E::picture(results)?.svg()
 }
 
 fn head<E: Experiment>(out: &mut dyn Write, settings: &E) -> io::Result<()> {

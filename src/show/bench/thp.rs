@@ -1,8 +1,10 @@
 //! `marusa bench thp`: the table of the policies, and what turning to another one changes.
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
+use super::picture::Picture;
 use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
 use crate::base::counted;
+use crate::experiment::bench::rounds::Mean;
 use crate::experiment::bench::thp::{
     Arm, ArmFigures, Comparison, Figures, Report, Settings, Trial, figures, report,
 };
@@ -66,6 +68,16 @@ impl Experiment for Settings {
         }
         writeln!(out)?;
         lines(out, Self::PUBLISHED, 0)
+    }
+
+    fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
+        let mut picture = Picture::new("The kernel's share of the host's CPU time", "%", Some(0.0));
+        picture.published("always, 2012", 35.0, None, "35 % and more");
+        picture.published("never, 2012", 5.0, None, "5 %");
+        for row in arms {
+            picture.mean(row.arm.name(), row.figures.host_kernel_share.map(Mean::percent));
+        }
+        Some(picture)
     }
 }
 

@@ -2,6 +2,7 @@
 //! 2008.
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
+use super::picture::Picture;
 use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
 use crate::experiment::bench::throughput::{
     Arm, ArmFigures, Comparison, Figures, Report, Settings, Trial, figures, report,
@@ -95,6 +96,15 @@ impl Experiment for Settings {
         }
         writeln!(out)?;
         Self::PUBLISHED.iter().try_for_each(|one| lines(out, &format!("{}: {}", one.what, one.said), 0))
+    }
+
+    fn picture(Results { report, .. }: &Results<Settings>) -> Option<Picture> {
+        let title = "Requests a second, against small pages and the same heap";
+        let mut picture = Picture::new(title, "times as many", Some(1.0));
+        for one in &report.by_pages {
+            picture.ratio(one.arm.name(), one.throughput);
+        }
+        Some(picture)
     }
 
     fn found(out: &mut dyn Write, lacking: &Lacking) -> io::Result<()> {
