@@ -114,13 +114,12 @@ fn read(source: &str, args: &AdviseArgs) -> anyhow::Result<Vec<History>> {
 }
 
 fn earlier(path: &Path) -> anyhow::Result<Earlier> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::target(format!("cannot read {}: {error}", path.display()));
-    let bytes = input_file::read(path, DOCUMENT_BYTES_MAX).map_err(|error| failed(&error))?;
+    let failed = |why: String| Failure::unreadable(path, why);
+    let bytes = input_file::read(path, DOCUMENT_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
     let earlier: Earlier = serde_json::from_slice(&bytes)
-        .map_err(|error| failed(&format!("{error}; it must be what marusa advise --json printed")))?;
+        .map_err(|error| failed(format!("{error}; it must be what marusa advise --json printed")))?;
     if earlier.schema != show::SCHEMA {
-        return Err(failed(&format!("its schema is {}, not {}", earlier.schema, show::SCHEMA)));
+        return Err(failed(format!("its schema is {}, not {}", earlier.schema, show::SCHEMA)));
     }
     Ok(earlier)
 }

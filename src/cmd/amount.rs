@@ -40,6 +40,12 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     if bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err("it is too much".to_string()) }
 }
 
+/// "2%", "0.5".
+pub fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim().parse().ok();
+    number.filter(|number| *number > 0.0 && *number < 100.0).ok_or_else(|| "above 0, below 100".to_string())
+}
+
 fn split(text: &str) -> Result<(f64, &str), String> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let number = text[..end].parse().map_err(|_| "it must begin with a number".to_string())?;

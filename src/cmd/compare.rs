@@ -13,8 +13,7 @@ mod translation;
 use super::{Failure, amount, answer, check_output};
 use crate::act::door::identity;
 use crate::act::signals::{self, Blocked};
-use crate::base::redact;
-use crate::base::rfc3339;
+use crate::base::{redact, rfc3339};
 use crate::cmd::pages::door::state_directory;
 use crate::cmd::progress;
 use crate::cmd::quiet::QuietArgs;
@@ -65,10 +64,10 @@ pub struct CompareArgs {
     #[arg(long, value_name = "COUNT", value_parser = blocks)]
     runs: Option<usize>,
     /// Continue until each difference is known to within this
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = amount::percent)]
     until_margin: Option<f64>,
     /// Smallest difference worth detecting; the runs needed are reported
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "2")]
+    #[arg(long, value_name = "PERCENT", value_parser = amount::percent, default_value = "2")]
     worth: f64,
     /// Time limit of a run: a longer one is ended, and does not count
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "1h")]
@@ -144,11 +143,6 @@ fn blocks(text: &str) -> Result<usize, String> {
     count.ok_or_else(|| format!("from 2 to {BLOCKS_MAX}"))
 }
 
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').trim().parse().ok();
-    number.filter(|number| *number > 0.0 && *number < 100.0).ok_or_else(|| "above 0, below 100".to_string())
-}
-
 fn warm_up(text: &str) -> Result<WarmUp, String> {
     match text {
         "auto" => Ok(WarmUp::Found),
@@ -173,7 +167,10 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     let rules = rules(args, head.seed);
     let mut design = design(args, &head, &ready, &rules);
     design.resumed = trials.len();
-    let Some(mut store) = store.take() else { return dry_run(args, &design) };
+    let Some(mut store) = store.take() else {
+        answer(args.json, || CompareDocument::dry_run(&design), |out| show::dry_run(out, &design))?;
+        return Ok(0);
+    };
     if !args.json {
         show::head(&mut stdout().lock(), &design)?;
     }
@@ -293,11 +290,6 @@ fn design(args: &CompareArgs, head: &Head, ready: &[Ready], rules: &Rules) -> sh
     }
 }
 
-fn dry_run(args: &CompareArgs, design: &show::Design) -> anyhow::Result<u8> {
-    answer(args.json, || CompareDocument::dry_run(design), |out| show::dry_run(out, design))?;
-    Ok(0)
-}
-
 fn finish(args: &CompareArgs, design: show::Design, outcome: Outcome, store: Store) -> anyhow::Result<u8> {
     let goes_on = outcome.early.as_ref().is_some_and(Early::goes_on) && !outcome.trials.is_empty();
     let is_kept = !store.is_temporary || goes_on;
@@ -365,6 +357,6 @@ mod tests {
             assert!(parse(bad).is_err(), "{bad}");
         }
         assert_eq!((warm_up("auto"), warm_up("2")), (Ok(WarmUp::Found), Ok(WarmUp::Blocks(2))));
-        assert!(blocks("1").is_err() && percent("0").is_err() && percent("2 %").is_ok());
+        assert!(blocks("1").is_err() && amount::percent("0").is_err() && amount::percent("2 %").is_ok());
     }
 }

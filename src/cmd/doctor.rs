@@ -163,9 +163,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
         (None, None) => TARGET_OF_MANY,
     });
     if let Some(path) = args.file().filter(|path| !file::is_one(path)) {
-        let mut snapshot = target::thaw(path, budget::limits())?;
-        snapshot.keep_only(Want { page_sizes: true, smaps: true, ..Want::default() });
-        return Ok(gather::kept(snapshot));
+        return Ok(kept(target::thaw(path, budget::limits())?));
     }
     if args.file().is_some() {
         return Ok(Gathered::default());
@@ -191,10 +189,14 @@ pub(super) fn of_one(process: Process, watch: Duration) -> Vec<Finding> {
     doctor::examine(&gathered.facts, &[])
 }
 
-/// What is found of a JVM in a snapshot that was kept.
-pub(super) fn of_kept(mut snapshot: Snapshot) -> Vec<Finding> {
+fn kept(mut snapshot: Snapshot) -> Gathered {
     snapshot.keep_only(Want { page_sizes: true, smaps: true, ..Want::default() });
-    let mut findings = doctor::examine(&gather::kept(snapshot).facts, &[]);
+    gather::kept(snapshot)
+}
+
+/// What is found of a JVM in a snapshot that was kept.
+pub(super) fn of_kept(snapshot: Snapshot) -> Vec<Finding> {
+    let mut findings = doctor::examine(&kept(snapshot).facts, &[]);
     findings.retain(|finding| finding.subject != Subject::Host);
     findings
 }

@@ -1,20 +1,19 @@
 //! The part of `marusa map` that is about page sizes: reasons, claims and requirements.
 
 use super::Failure;
-use crate::act::attach::{self, Attached};
-use crate::base::{Gap, Known, Why};
+use crate::act::attach::Attached;
+use crate::base::{Gap, Why};
 use crate::jvm::hotspot::report::{large_pages, system_map};
-use crate::map::MemoryMap;
 use crate::map::bloat::Bloat;
-use crate::map::model;
 use crate::map::page_claims::{self, Claim, Said};
 use crate::map::require::{self, Answer, Requirement};
 use crate::map::why::{self, Finding};
+use crate::map::{MemoryMap, model};
 use crate::os::output;
 use crate::os::process::Process;
-use crate::os::zeros::{self, Zeros};
+use crate::os::zeros::Zeros;
 use crate::show::text;
-use crate::snapshot::{Snapshot, page_settings};
+use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
 /// What the user asked for.
@@ -50,11 +49,6 @@ pub struct Read {
     pub zeros: Option<Zeros>,
 }
 
-/// Reads the settings into the snapshot.
-pub fn read(process: &Process, snapshot: &mut Snapshot) {
-    snapshot.taken.page_settings = Some(page_settings::read(process, snapshot));
-}
-
 /// What the JVM says: in its log, and over the attach protocol where the user wants it asked.
 pub fn said(process: &Process, attached: Option<&Attached>, gaps: &mut Vec<Gap>) -> Said {
     let logged = output::start(process).map(|text| large_pages::logged(&text)).unwrap_or_default();
@@ -66,16 +60,6 @@ pub fn said(process: &Process, attached: Option<&Attached>, gaps: &mut Vec<Gap>)
     let support = answer("VM.info").and_then(|text| large_pages::support(&text));
     let system_map = answer("System.map").and_then(|text| system_map::parse(&text).ok());
     Said { support, system_map, logged }
-}
-
-/// Searches the large pages for zeros.
-pub fn zeros(process: &Process, snapshot: &Snapshot) -> Known<Zeros> {
-    zeros::read(process, &snapshot.os, &snapshot.stacks(), zeros::Effort::default())
-}
-
-/// Starts the JVM's listener, when it was asked for.
-pub fn attach(process: &Process) -> anyhow::Result<Attached> {
-    attach::open(process).map_err(|error| super::audit::refused(&error))
 }
 
 pub fn report(
@@ -117,10 +101,6 @@ impl PageReport {
         }
         text::page_claims(out, &self.claims)?;
         text::why_not_larger(out, &self.findings)
-    }
-
-    pub fn requirements(&self, out: &mut dyn Write) -> io::Result<()> {
-        text::requirements(out, &self.answers)
     }
 
     pub fn model(&self, snapshot: &Snapshot) -> model::PageReport {

@@ -59,10 +59,21 @@ fn answer<D: Serialize>(
     document: impl FnOnce() -> D,
     text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
+    answer_one(is_json, false, document, text)
+}
+
+/// One answer, and as a line of JSON where it is one of many.
+fn answer_one<D: Serialize>(
+    is_json: bool,
+    is_one_of_many: bool,
+    document: impl FnOnce() -> D,
+    text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let mut out = BufWriter::new(stdout().lock());
-    match is_json {
-        true => json::print(&mut out, &document())?,
-        false => text(&mut out)?,
+    match (is_json, is_one_of_many) {
+        (true, true) => json::print_line(&mut out, &document())?,
+        (true, false) => json::print(&mut out, &document())?,
+        (false, _) => text(&mut out)?,
     }
     out.flush()
 }
@@ -89,6 +100,10 @@ impl Failure {
     /// The target cannot be read, because a right is missing or for another reason.
     pub fn unread(why: Why, message: impl Into<String>) -> anyhow::Error {
         if why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
+    }
+    /// A file cannot be read, or is not what it must be.
+    pub fn unreadable(path: &Path, error: impl Display) -> anyhow::Error {
+        Failure::target(format!("cannot read {}: {error}", path.display()))
     }
     pub fn unwritable(path: &Path, error: impl Display) -> anyhow::Error {
         Failure::usage(format!("cannot write {}: {error}", path.display()))

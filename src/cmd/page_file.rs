@@ -3,10 +3,9 @@
 use super::{Failure, doctor};
 use crate::base::rfc3339;
 use crate::map::{self, Account, MemoryMap};
-use crate::os::file_mode;
 use crate::os::output_file::OutputFile;
 use crate::os::process::Process;
-use crate::os::terminal;
+use crate::os::{file_mode, terminal};
 use crate::show::html::{self, Findings, Moment, Page};
 use crate::snapshot::Snapshot;
 use std::fs::File;

@@ -19,10 +19,9 @@ use super::store::Store;
 use super::{Failure, amount};
 use crate::act::signals::Waiting;
 use crate::act::watchdog;
-use crate::os::host;
 use crate::os::identity::HostRoot;
 use crate::os::process::Process;
-use crate::os::rights;
+use crate::os::{host, rights};
 use crate::serve::Node;
 use crate::serve::node::Limits;
 use crate::store::layout::Place;
@@ -159,7 +158,7 @@ fn storing(
     let place = Place::new(&args.cluster, &host_root.node().unwrap_or_default());
     let lock = store::lock(&store, &place).map_err(Failure::usage)?;
     output.turn_each_hour();
-    let next = output.segment();
+    let next = output.segment;
     Ok(Some(Storing { store, place, recording: path.clone(), next, _lock: lock }))
 }
 

@@ -8,8 +8,7 @@ use super::{amount, target};
 use crate::act::signals::Waiting;
 use crate::act::tracing::Wanted;
 use crate::act::watchdog;
-use crate::base::Why;
-use crate::base::redact;
+use crate::base::{Why, redact};
 use crate::measure::kinds::Kinds;
 use crate::measure::stalls::table::By;
 use crate::os::host_pages::HostPages;
@@ -40,7 +39,7 @@ pub struct StallsArgs {
     count: Option<String>,
     /// What the rows are; without it kinds of threads of a target, and else processes
     #[arg(long, value_enum)]
-    by: Option<Rows>,
+    by: Option<By>,
     /// Machine-readable, schema marusa/stalls/2; one line a table where there are several
     #[arg(long)]
     json: bool,
@@ -51,13 +50,6 @@ pub struct StallsArgs {
     /// Read counters only, without tracing
     #[arg(long)]
     no_trace: bool,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum Rows {
-    Process,
-    Thread,
-    Kind,
 }
 
 impl StallsArgs {
@@ -115,11 +107,7 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
     let watched = target.as_ref().unwrap_or(&me);
     let waiting = Waiting::on(watched)
         .map_err(|error| super::Failure::target(format!("pid {} cannot be watched: {error}", watched.pid)))?;
-    let by = args.by.map_or(if target.is_some() { By::Kind } else { By::Process }, |rows| match rows {
-        Rows::Process => By::Process,
-        Rows::Thread => By::Thread,
-        Rows::Kind => By::Kind,
-    });
+    let by = args.by.unwrap_or(if target.is_some() { By::Kind } else { By::Process });
     let command = target.as_ref().map(|target| redact::command(&target.arguments().unwrap_or_default()));
     let (kernel, pages, namespaces) = (host::kernel_release(), HostPages::read(&me), Namespaces::ours());
     let mut watch =

@@ -2,15 +2,11 @@
 
 use super::Failure;
 use crate::base::limits::TargetLimits;
-use crate::base::{Gap, Why};
-use crate::os::access;
-use crate::os::budget;
+use crate::base::{Bytes, Gap, Why};
 use crate::os::core::Core;
-use crate::os::host;
-use crate::os::input_file;
-use crate::os::loaded;
 use crate::os::maps::Mapping;
 use crate::os::process::{OpenError, Process};
+use crate::os::{access, budget, host, input_file, loaded, smaps};
 use crate::show::units::human;
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
@@ -29,7 +25,7 @@ pub fn thaw_with(path: &Path, limits: TargetLimits, want: Want) -> anyhow::Resul
 }
 
 fn thaw_within(path: &Path, want: Want) -> anyhow::Result<Snapshot> {
-    let unreadable = |error: FileError| Failure::target(format!("cannot read {}: {error}", path.display()));
+    let unreadable = |error: FileError| Failure::unreadable(path, error);
     let opened = input_file::open(path);
     let mut file = BufReader::new(opened.map_err(|error| unreadable(error.into()))?);
     if Core::begins_like_one(file.fill_buf().map_err(|error| unreadable(error.into()))?) {
@@ -39,11 +35,10 @@ fn thaw_within(path: &Path, want: Want) -> anyhow::Result<Snapshot> {
 }
 
 fn of_core(path: &Path, want: Want) -> anyhow::Result<Snapshot> {
-    let failed = |error: String| Failure::target(format!("cannot read {}: {error}", path.display()));
     // Some programs map thousands of files.
     host::allow_open_files();
-    let core = Core::open(path).map_err(|error| failed(error.to_string()))?;
-    snapshot::core::read(&core, want).map_err(|error| failed(error.to_string()))
+    let core = Core::open(path).map_err(|error| Failure::unreadable(path, error))?;
+    snapshot::core::read(&core, want).map_err(|error| Failure::unreadable(path, error))
 }
 
 /// The JVM that the user named.
@@ -70,6 +65,17 @@ pub fn open_any(target: &str) -> anyhow::Result<Process> {
 /// A snapshot of an opened process.
 pub fn take(process: &Process, want: Want) -> anyhow::Result<Snapshot> {
     snapshot::take(process, want).map_err(|gap| unreadable(process, &gap))
+}
+
+/// The kernel's sum for the process: the exact one where this kernel has it.
+pub fn resident(process: &Process) -> anyhow::Result<Bytes> {
+    if let Ok(sum) = smaps::rollup(process) {
+        return Ok(sum.present_bytes());
+    }
+    let status = process.status().map_err(|gap| unreadable(process, &gap))?;
+    status
+        .resident_with_hugetlb_bytes()
+        .ok_or_else(|| Failure::target(format!("pid {} is gone", process.pid)))
 }
 
 /// This process, through which the host is read.

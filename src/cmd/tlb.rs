@@ -1,11 +1,10 @@
 //! `marusa tlb TARGET [INTERVAL [COUNT]]`: how much CPU time the threads of a JVM lose in address translation, an interval a
 //! table. Where nothing can be counted, the page sizes that its memory is on.
 
-use super::{Failure, amount, target};
+use super::{Failure, amount, answer_one, target};
 use crate::act::signals::{Waiting, Woken};
 use crate::act::watchdog;
-use crate::base::redact;
-use crate::base::{Bytes, Gap, Known, Why};
+use crate::base::{Bytes, Gap, Known, Why, redact};
 use crate::map;
 use crate::measure::counters::Counters;
 use crate::measure::events::{self, EventSet};
@@ -16,11 +15,10 @@ use crate::os::host;
 use crate::os::perf::Mode;
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
-use crate::show::json::{print, print_line};
 use crate::show::tlb::{self as show, Subject, UncountedDocument};
 use crate::snapshot::{self, Want};
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
+use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
 const STATUS: &str = "\
@@ -39,20 +37,14 @@ pub struct TlbArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// What the rows are
-    #[arg(long, value_enum, default_value_t = Rows::Kind)]
-    by: Rows,
+    #[arg(long, value_enum, default_value_t = By::Kind)]
+    by: By,
     /// Counts what needs no counters of the processor (time, faults, switches): to see whether counting works at all
     #[arg(long, hide = true)]
     software: bool,
     /// Machine-readable, schema marusa/tlb/2; one line a table where there are several
     #[arg(long)]
     json: bool,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum Rows {
-    Kind,
-    Thread,
 }
 
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -121,19 +113,14 @@ fn uncounted(
     let command = redact::command(&process.arguments().unwrap_or_default());
     let kernel = host::kernel_release();
     let subject = Subject { pid: process.pid, command: &command, cpu, kernel: &kernel };
-    let mut out = BufWriter::new(stdout().lock());
+    let document = || UncountedDocument::of(&subject, mapped, gap);
+    answer_one(args.json, args.tables() > 1, document, |out| {
+        show::head(out, &subject)?;
+        show::uncounted(out, mapped, gap, process.pid)
+    })?;
     if args.json {
-        let json = UncountedDocument::of(&subject, mapped, gap);
-        match args.tables() {
-            1 => print(&mut out, &json)?,
-            _ => print_line(&mut out, &json)?,
-        }
         crate::say!("marusa: {message}");
-    } else {
-        show::head(&mut out, &subject)?;
-        show::uncounted(&mut out, mapped, gap, process.pid)?;
     }
-    out.flush()?;
     Ok(if gap.why == Why::Denied { 4 } else { 1 })
 }
 
@@ -165,8 +152,8 @@ impl Watch<'_> {
             if counted.is_last && shown == 0 && counted.threads.is_empty() {
                 break;
             }
-            let by = if self.args.by == Rows::Thread { By::Thread } else { By::Kind };
-            let mut report = model::report(&counted, self.set, &slots, &self.kinds, by, &self.context);
+            let mut report =
+                model::report(&counted, self.set, &slots, &self.kinds, self.args.by, &self.context);
             if counted.is_last {
                 report.gaps.push(
                     Gap::new("the rest of the interval", Why::Gone)
@@ -182,16 +169,9 @@ impl Watch<'_> {
         Err(Failure::target(format!("pid {} ended before anything was counted", self.process.pid)))
     }
 
-    fn show(&self, report: &Report, subject: &Subject, is_one_of_many: bool) -> anyhow::Result<()> {
-        let mut out = BufWriter::new(stdout().lock());
+    fn show(&self, report: &Report, subject: &Subject, is_one_of_many: bool) -> io::Result<()> {
         let at = SystemTime::now();
-        let json = || show::TlbDocument::of(report, subject, &self.context, at);
-        match (self.args.json, is_one_of_many) {
-            (true, true) => print_line(&mut out, &json())?,
-            (true, false) => print(&mut out, &json())?,
-            (false, _) => show::table(&mut out, report, at)?,
-        }
-        out.flush()?;
-        Ok(())
+        let document = || show::TlbDocument::of(report, subject, &self.context, at);
+        answer_one(self.args.json, is_one_of_many, document, |out| show::table(out, report, at))
     }
 }

@@ -1,7 +1,7 @@
 //! `marusa trim TARGET`: gives memory that was freed but is still held by malloc back to the system. Says before what would
 //! come back, does it in the safe way that the JVM has or not at all, and says after what came.
 
-use super::{Failure, amount, target};
+use super::{Failure, amount, answer_one, target};
 use crate::act::attach::{self, AttachError, Attached};
 use crate::act::signals::{Waiting, Woken};
 use crate::act::trim::{self as act, Receipt, TrimError, Way};
@@ -10,9 +10,8 @@ use crate::map;
 use crate::map::trim::{self, Outcome, Prediction};
 use crate::os::live::Live;
 use crate::os::process::Process;
-use crate::os::smaps;
 use crate::os::terminal::stdout;
-use crate::show::json::{print, print_line};
+use crate::show::json::print;
 use crate::show::trim::{self as show, Price};
 use crate::show::units::{human, prose};
 use crate::snapshot::{Snapshot, Want};
@@ -125,23 +124,12 @@ fn once(process: &Process, args: &TrimArgs) -> anyhow::Result<u8> {
         }
         document.receipt = Some(done.receipt);
     }
-    finish(&mut out, args, &document, &advice)?;
-    Ok(status)
-}
-
-fn finish(
-    out: &mut dyn Write,
-    args: &TrimArgs,
-    document: &show::TrimDocument,
-    advice: &[trim::Advice],
-) -> anyhow::Result<()> {
-    if args.json {
-        print(out, document)?;
-    } else {
-        show::advice_text(out, advice)?;
+    match args.json {
+        true => print(&mut out, &document)?,
+        false => show::advice_text(&mut out, &advice)?,
     }
     out.flush()?;
-    Ok(())
+    Ok(status)
 }
 
 fn say(out: &mut dyn Write, args: &TrimArgs, line: &str) -> anyhow::Result<()> {
@@ -229,10 +217,10 @@ impl Done {
             }
         };
         let faults = || process.minor_faults().ok();
-        let (resident_before, faults_before) = (resident(process)?, faults());
+        let (resident_before, faults_before) = (target::resident(process)?, faults());
         let receipt =
             act::trim(process, attached, way, keeps_libraries(&before.snapshot)).map_err(refused)?;
-        let (resident_after, faults_after) = (resident(process)?, faults());
+        let (resident_after, faults_after) = (target::resident(process)?, faults());
         let watched = Instant::now();
         let after = Before::look(process)?.prediction;
         let outcome = Outcome::new(&before.prediction, &after, (resident_before, resident_after));
@@ -248,7 +236,7 @@ impl Done {
             price.watched_seconds = watched_seconds;
             price.faults_after =
                 faults_after.zip(faults()).map(|(before, after)| after.saturating_sub(before));
-            price.resident_later_bytes = resident(process).ok();
+            price.resident_later_bytes = target::resident(process).ok();
         }
         Ok(Done { receipt, outcome, price })
     }
@@ -258,17 +246,6 @@ impl Done {
 pub(super) fn keeps_libraries(snapshot: &Snapshot) -> bool {
     let major = snapshot.jvm.as_ref().ok().and_then(|jvm| jvm.major.as_ref().ok());
     major.is_some_and(|major| *major < 16)
-}
-
-/// The kernel's sum for the process: the exact one where this kernel has it.
-fn resident(process: &Process) -> anyhow::Result<Bytes> {
-    if let Ok(sum) = smaps::rollup(process) {
-        return Ok(sum.present_bytes());
-    }
-    let status = process.status().map_err(|gap| target::unreadable(process, &gap))?;
-    status
-        .resident_with_hugetlb_bytes()
-        .ok_or_else(|| Failure::target(format!("pid {} is gone", process.pid)))
 }
 
 fn refused(error: TrimError) -> anyhow::Error {
@@ -345,16 +322,10 @@ fn round(
         None if !args.dry_run => Some(Done::now(process, way, attached, &mut before, 0)?),
         _ => None,
     };
-    let mut out = stdout().lock();
-    if args.json {
-        let mut document = show::RoundDocument::of(&before.snapshot, &before.prediction);
-        document.receipt = done.as_ref().map(|done| &done.receipt);
-        document.outcome = done.as_ref().map(|done| show::OutcomeRow::of(&done.outcome, &done.price));
-        print_line(&mut out, &document)?;
-    } else {
-        let shown = done.as_ref().map(|done| (&done.outcome, &done.price));
-        show::round(&mut out, &before.snapshot.taken.at, &before.prediction, shown)?;
-    }
-    out.flush()?;
-    Ok(())
+    let receipt = done.as_ref().map(|done| &done.receipt);
+    let shown = done.as_ref().map(|done| (&done.outcome, &done.price));
+    let Before { snapshot, prediction } = &before;
+    let document = || show::RoundDocument::of(snapshot, prediction, receipt, shown);
+    let text = |out: &mut dyn Write| show::round(out, &snapshot.taken.at, prediction, shown);
+    Ok(answer_one(args.json, true, document, text)?)
 }

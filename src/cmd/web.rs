@@ -2,6 +2,9 @@
 
 use super::Failure;
 use crate::os::input_file;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +53,13 @@ pub fn roots(named: Option<&Path>, variable: &str) -> anyhow::Result<Vec<Certifi
     };
     let found = certificates(&pem(variable, path)?);
     if found.is_empty() { Err(wrong(variable, path, &"no certificate is in it")) } else { Ok(found) }
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
+    // Writing to memory does not fail.
+    let _ = packed.write_all(bytes);
+    packed.finish().unwrap_or_default()
 }
 
 /// One that is not understood is one that is not trusted.

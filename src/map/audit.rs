@@ -57,6 +57,8 @@ pub struct AuditRow {
     pub unit_bytes: Bytes,
     /// Why the two need not be equal.
     pub reason: Option<&'static str>,
+    /// Ours less theirs.
+    pub difference_bytes: Option<i64>,
 }
 
 fn area_or_malloc<S: Serializer>(area: &Option<Area>, into: S) -> Result<S::Ok, S::Error> {
@@ -89,15 +91,9 @@ impl Figure {
 }
 
 impl AuditRow {
-    /// Ours less theirs.
-    pub fn difference(&self) -> Option<i64> {
-        let difference = i128::from(self.ours_bytes?) - i128::from(self.theirs_bytes);
-        i64::try_from(difference).ok()
-    }
-
     /// Whether both sides are the same to within the unit of theirs and `share` of theirs.
     pub fn agrees(&self, share: f64) -> Option<bool> {
-        let apart = self.difference()?.unsigned_abs();
+        let apart = self.difference_bytes?.unsigned_abs();
         Some(apart <= self.unit_bytes || apart as f64 <= self.theirs_bytes as f64 * share)
     }
 }

@@ -21,13 +21,24 @@ pub use holders::HolderRow;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row<K> {
     pub key: K,
+    pub grown: Grown,
+}
+
+/// Resident bytes of both moments, and how many bytes more there are; negative: less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
+pub struct Grown {
+    #[serde(rename = "resident_before_bytes")]
     pub before: Option<Bytes>,
+    #[serde(rename = "resident_now_bytes")]
     pub now: Option<Bytes>,
-    /// Resident bytes more; negative: less.
+    #[serde(rename = "resident_grown_bytes")]
     pub resident: i64,
+    #[serde(rename = "committed_grown_bytes")]
     pub committed: i64,
+    #[serde(rename = "reserved_grown_bytes")]
     pub reserved: i64,
     /// `None`: not known at one of the moments.
+    #[serde(rename = "in_use_grown_bytes")]
     pub in_use: Option<i64>,
 }
 
@@ -90,7 +101,7 @@ impl Diff {
         let Some(area) = area else { return Ok(self.resident()) };
         match self.lost.iter().find(|lost| lost.areas.contains(&area)) {
             Some(lost) => Err(lost),
-            None => Ok(self.areas.iter().find(|row| row.key == area).map_or(0, |row| row.resident)),
+            None => Ok(self.areas.iter().find(|row| row.key == area).map_or(0, |row| row.grown.resident)),
         }
     }
 }
@@ -138,23 +149,21 @@ fn row<K>(key: K, before: Option<&Sum>, now: Option<&Sum>) -> Row<K> {
     let of = |get: fn(&Sum) -> Bytes| difference(before.map_or(0, get), now.map_or(0, get));
     // Where it was not, nothing was in use.
     let in_use = |sum: Option<&Sum>| sum.map_or(Some(0), |sum| sum.in_use);
-    Row {
+    let grown = Grown {
         before: before.map(|sum| sum.resident),
         now: now.map(|sum| sum.resident),
         resident: of(|sum| sum.resident),
         committed: of(|sum| sum.committed),
         reserved: of(|sum| sum.reserved),
         in_use: in_use(before).zip(in_use(now)).map(|(before, now)| difference(before, now)),
-        key,
-    }
+    };
+    Row { key, grown }
 }
 
 impl<K> Row<K> {
     fn is_changed(&self) -> bool {
-        self.resident != 0
-            || self.committed != 0
-            || self.reserved != 0
-            || self.in_use.is_some_and(|more| more != 0)
+        let Grown { resident, committed, reserved, in_use, .. } = self.grown;
+        resident != 0 || committed != 0 || reserved != 0 || in_use.is_some_and(|more| more != 0)
     }
 }
 
@@ -162,7 +171,7 @@ fn rows<K: Ord + Clone>(before: &BTreeMap<K, Sum>, now: &BTreeMap<K, Sum>) -> Ve
     let keys: BTreeSet<&K> = before.keys().chain(now.keys()).collect();
     let rows = keys.into_iter().map(|key| row(key.clone(), before.get(key), now.get(key)));
     let mut rows: Vec<Row<K>> = rows.filter(Row::is_changed).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse((row.resident, row.committed, row.reserved)));
+    rows.sort_by_key(|row| std::cmp::Reverse((row.grown.resident, row.grown.committed, row.grown.reserved)));
     rows
 }
 
@@ -189,7 +198,7 @@ fn arenas(before: &Sums, now: &Sums) -> Vec<ArenaRow> {
     };
     let mut rows: Vec<ArenaRow> = keys.into_iter().map(of).collect();
     rows.retain(|arena| arena.row.is_changed() || arena.freed.is_some_and(|more| more != 0));
-    rows.sort_by_key(|arena| std::cmp::Reverse(arena.row.resident));
+    rows.sort_by_key(|arena| std::cmp::Reverse(arena.row.grown.resident));
     rows
 }
 
@@ -206,6 +215,6 @@ fn threads(before: &Sums, now: &Sums) -> Vec<ThreadRow> {
     };
     let mut rows: Vec<ThreadRow> = keys.into_iter().map(of).collect();
     rows.retain(|thread| thread.row.is_changed() || thread.threads_before != thread.threads_now);
-    rows.sort_by_key(|thread| std::cmp::Reverse((thread.row.resident, thread.threads_now)));
+    rows.sort_by_key(|thread| std::cmp::Reverse((thread.row.grown.resident, thread.threads_now)));
     rows
 }

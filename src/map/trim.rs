@@ -185,6 +185,8 @@ pub struct ArenaOutcome {
     pub predicted_bytes: Bytes,
     pub free_resident_before_bytes: Bytes,
     pub free_resident_after_bytes: Bytes,
+    /// Negative: more of it is free.
+    pub returned_bytes: i64,
 }
 
 impl Outcome {
@@ -224,11 +226,8 @@ impl ArenaOutcome {
             predicted_bytes: was.trimmable_bytes,
             free_resident_before_bytes: was.free_resident_bytes,
             free_resident_after_bytes: is.free_resident_bytes,
+            returned_bytes: signed(was.free_resident_bytes).saturating_sub(signed(is.free_resident_bytes)),
         })
-    }
-
-    pub fn returned_bytes(&self) -> i64 {
-        signed(self.free_resident_before_bytes).saturating_sub(signed(self.free_resident_after_bytes))
     }
 }
 
@@ -363,7 +362,7 @@ mod tests {
         let share = outcome.error_share().expect("predicted");
         assert!((share + 0.01).abs() < 0.001, "{share}");
         assert_eq!(outcome.arenas.len(), 1, "the other arena is no longer there");
-        assert_eq!(outcome.arenas[0].returned_bytes(), 100 << 20);
+        assert_eq!(outcome.arenas[0].returned_bytes, 100 << 20);
         let grown = Outcome::new(&before, &after, (1 << 20, 2 << 20));
         assert_eq!(grown.returned_bytes(), -(1 << 20));
     }

@@ -8,8 +8,10 @@ use super::effective::{Effective, effective};
 use super::events::{EventSet, Meaning, Model, Side};
 use super::interval::Count;
 use super::kinds::{Kind, Kinds};
-use crate::base::{Gap, Known, Why};
+use crate::base::{Gap, Known, Why, or_null};
 use crate::os::perf::Mode;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What the model needs next to the counts.
@@ -45,51 +47,75 @@ pub enum Who {
 }
 
 /// Whether rows are kinds of threads or threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Kind,
     Thread,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Row {
+    #[serde(skip)]
     pub who: Who,
     pub threads: usize,
-    pub modes: Vec<ModeFigures>,
     /// Scaled, all modes that are counted.
+    #[serde(serialize_with = "or_null")]
+    #[schemars(with = "Option<f64>")]
     pub cycles: Known<f64>,
     /// Both sides, all modes: a share of this row's cycles.
+    #[serde(rename = "time_share", serialize_with = "or_null")]
+    #[schemars(with = "Option<f64>")]
     pub time: Known<f64>,
     /// The share of time in which the counter that ran least was counting; `None`: no thread ran.
+    #[serde(rename = "least_running_share")]
     pub running_share: Option<f64>,
+    pub modes: Vec<ModeFigures>,
     /// As they were counted, one for each slot.
+    #[serde(skip)]
     pub counts: Vec<Option<Count>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ModeFigures {
     pub mode: Mode,
+    #[serde(serialize_with = "or_null")]
+    #[schemars(with = "Option<f64>")]
     pub cycles: Known<f64>,
     pub sides: Vec<SideFigures>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SideFigures {
     pub side: Side,
-    /// Walks of the page tables in the interval, scaled.
-    pub walks: Known<f64>,
-    /// A share of the row's cycles.
-    pub time: Known<f64>,
+    #[serde(flatten)]
+    pub walks: Walks,
     /// How long one walk was under way, where the processor counts that.
+    #[serde(rename = "cycles_per_walk")]
     pub cycles_each: Option<f64>,
+    #[serde(rename = "by_reload_size")]
     pub pages: Vec<PageFigures>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PageFigures {
     /// The page size of the TLB's entry; `None`: this processor does not report it.
     pub page_bytes: Option<u64>,
-    pub walks: Known<f64>,
+    #[serde(flatten)]
+    pub walks: Walks,
+}
+
+/// Walks of the page tables in the interval, scaled.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Walks {
+    #[serde(rename = "walks", serialize_with = "or_null")]
+    #[schemars(with = "Option<f64>")]
+    pub count: Known<f64>,
+    #[serde(rename = "walks_per_second", serialize_with = "or_null")]
+    #[schemars(with = "Option<f64>")]
+    pub per_second: Known<f64>,
+    /// A share of the row's cycles.
+    #[serde(rename = "time_share", serialize_with = "or_null")]
+    #[schemars(with = "Option<f64>")]
     pub time: Known<f64>,
 }
 
@@ -107,7 +133,7 @@ pub fn report(
     context: &Context,
 ) -> Report {
     let mut gaps = interval.gaps.clone();
-    let maker = Maker { set, slots, is_filtered: false };
+    let maker = Maker { set, slots, seconds: interval.seconds, is_filtered: false };
     let all: Vec<&ThreadCounts> = interval.threads.iter().collect();
     let mut total = maker.row(Who::Total, &all);
     let is_filtered = is_filtered(set, &total);
@@ -160,7 +186,7 @@ fn is_filtered(set: &EventSet, total: &Row) -> bool {
     let counts_walks = set.has(|meaning| matches!(meaning, Meaning::Walks(Side::Data, _)));
     let user = total.modes.iter().find(|mode| mode.mode == Mode::User);
     let cycles = user.and_then(|user| user.cycles.clone().ok()).unwrap_or(0.0);
-    let walks = user.and_then(|user| user.side(Side::Data)?.walks.clone().ok());
+    let walks = user.and_then(|user| user.side(Side::Data)?.walks.count.clone().ok());
     counts_walks && walks == Some(0.0) && cycles >= CYCLES_WITH_A_WALK
 }
 
@@ -173,6 +199,7 @@ fn filtered() -> Gap {
 struct Maker<'a> {
     set: &'a EventSet,
     slots: &'a [Slot],
+    seconds: f64,
     is_filtered: bool,
 }
 
@@ -191,7 +218,7 @@ impl Maker<'_> {
                 sides: Side::ALL.iter().map(|side| self.side(&counts, mode, *side, &cycles)).collect(),
             })
             .collect();
-        let times = modes.iter().flat_map(|mode| &mode.sides).map(|side| side.time.clone());
+        let times = modes.iter().flat_map(|mode| &mode.sides).map(|side| side.walks.time.clone());
         let time = times.sum::<Known<f64>>().map(|time| time.min(1.0));
         let shares = counts.iter().flatten().filter_map(|count| count.running_share());
         let running_share =
@@ -271,7 +298,7 @@ impl Row {
         let mut reloads = BTreeMap::new();
         let sides = self.modes.iter().filter_map(|mode| mode.side(side));
         for page in sides.flat_map(|side| &side.pages) {
-            if let (Some(bytes), Ok(walks)) = (page.page_bytes, &page.walks) {
+            if let (Some(bytes), Ok(walks)) = (page.page_bytes, &page.walks.count) {
                 *reloads.entry(bytes).or_default() += walks;
             }
         }

@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 /// Areas whose committed memory says something that the resident does not.
 const COMMITTED: [Area; 5] = [Area::JavaHeap, Area::Gc, Area::ClassMetadata, Area::JitCode, Area::Stack];
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct AreaNow {
     pub area: Area,
     pub resident_bytes: Bytes,
     /// `None`: it is not exported.
+    #[serde(skip)]
     pub committed_bytes: Option<Bytes>,
 }
 

@@ -76,13 +76,8 @@ fn one(out: &mut dyn Write, workload: &Workload, advice: &Advice) -> io::Result<
         sum(out, workload, limit, advice)?;
     }
     writeln!(out)?;
-    for (first, text) in lines(workload) {
-        led(out, &first, &text)?;
-    }
-    for why in &workload.not_judged {
-        led(out, "not judged  ", why)?;
-    }
-    Ok(())
+    lines(workload).iter().try_for_each(|(first, text)| led(out, first, text))?;
+    workload.not_judged.iter().try_for_each(|why| led(out, "not judged  ", why))
 }
 
 fn seen(workload: &Workload) -> String {
@@ -129,7 +124,7 @@ fn sum(out: &mut dyn Write, workload: &Workload, limit: &Limit, advice: &Advice)
 }
 
 /// What starts each line, and the line.
-fn lines(workload: &Workload) -> Vec<(String, String)> {
+fn lines(workload: &Workload) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(limit) = &workload.limit {
         lines.push(("peak        ", peak(&limit.peak)));
@@ -151,7 +146,7 @@ fn lines(workload: &Workload) -> Vec<(String, String)> {
             if workload.observed.limit_bytes.is_some() { "the limits now" } else { "the most that was held" };
         ("saves       ", format!("{} with {replicas}, compared with {than}", human(bytes as u64)))
     }));
-    lines.into_iter().map(|(first, text)| (first.to_string(), text)).collect()
+    lines
 }
 
 fn bound(workload: &Workload, limit: &Limit) -> Option<String> {

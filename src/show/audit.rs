@@ -91,7 +91,7 @@ fn cells(row: &AuditRow, note: Option<usize>) -> [String; 8] {
         shorten(&row.theirs, 24),
         row.theirs_figure.name().to_string(),
         human(row.theirs_bytes),
-        row.difference().map_or("-".to_string(), human_signed),
+        row.difference_bytes.map_or("-".to_string(), human_signed),
         match (note, row.agrees(APART_MAX)) {
             (Some(note), _) => format!("[{note}]"),
             (None, Some(false)) => "!".to_string(),
@@ -106,19 +106,12 @@ pub struct AuditDocument<'a, R> {
     #[serde(flatten)]
     start: Start,
     totals: Totals,
-    rows: Vec<Row<'a>>,
+    rows: &'a [AuditRow],
     malloc: Option<malloc::MallocRow<'a>>,
     labels: Option<Labels<'a>>,
     gaps: Vec<GapRow>,
     /// How the JVM was asked.
     receipt: &'a R,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct Row<'a> {
-    #[serde(flatten)]
-    row: &'a AuditRow,
-    difference_bytes: Option<i64>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -135,7 +128,7 @@ impl<'a, R> AuditDocument<'a, R> {
         AuditDocument {
             start,
             totals,
-            rows: audit.rows.iter().map(|row| Row { row, difference_bytes: row.difference() }).collect(),
+            rows: &audit.rows,
             malloc: audit.malloc.as_ref().map(malloc::MallocRow::from),
             labels: audit.agreement.as_ref().map(labels),
             gaps: gaps.iter().map(GapRow::from).collect(),

@@ -55,8 +55,7 @@ pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     sockets(out, ledger)?;
     let mut table = Table::new(["RECLAIM ORDER", ">BYTES", "HOW"]).shortened(2, NAME_COLUMNS_MIN);
     ledger.reclaim.iter().for_each(|row| table.row([row.what.clone(), human(row.bytes), row.how.clone()]));
-    writeln!(out)?;
-    table.write(out)?;
+    table.write_below(out)?;
     gap_rows(out, &ledger.gaps)
 }
 
@@ -70,8 +69,7 @@ fn sockets(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
         let who = format!("{} (pid {})", socket.command, socket.pid);
         table.row([who, socket.peer.clone(), human(socket.to_send_bytes), human(socket.received_bytes)]);
     }
-    writeln!(out)?;
-    table.write(out)
+    table.write_below(out)
 }
 
 fn head(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {

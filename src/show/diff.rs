@@ -8,7 +8,7 @@ mod tests;
 use crate::base::Bytes;
 use crate::base::style::Style;
 use crate::map::Area;
-use crate::map::diff::{Cause, Causes, Diff, Lost, Row, What};
+use crate::map::diff::{Cause, Causes, Diff, Grown, Lost, ThreadRow, What};
 use crate::map::rows::Named;
 use crate::show::paint;
 use crate::show::units::{counted, fitted, human, human_signed, or_dash, painted, paragraph, shorten};
@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::sync::LazyLock;
 
 /// What a side is and where it comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Taken {
     /// The file, or "now".
     pub from: String,
@@ -25,11 +25,13 @@ pub struct Taken {
     pub pid: Option<i32>,
     pub command: Option<String>,
     /// For a recording: how old the account was at that moment.
-    pub account_age_ms: Option<u64>,
-    /// For a recording: when the holders, and the classes, were read.
+    pub account_age_ms: u64,
+    /// For a recording: when the holders were read.
     pub holders_at: Option<String>,
+    /// When the classes of the heap's objects were counted.
     pub classes_at: Option<String>,
     /// It has classes of the heap's objects and no account.
+    #[serde(skip)]
     pub has_only_classes: bool,
 }
 
@@ -87,27 +89,23 @@ pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: B
     match by {
         By::Area => areas(out, diff),
         By::Part => {
-            let rows =
-                diff.parts.iter().map(|row| (format!("{} / {}", row.key.0.title(), row.key.1), figures(row)));
-            table(out, "AREA / PART", rows.collect())
+            let name = |(area, part): &(Area, String)| format!("{} / {part}", area.title());
+            table(out, "AREA / PART", diff.parts.iter().map(|row| (name(&row.key), row.grown)).collect())
         }
         By::Arena => {
             let rows = diff.arenas.iter().map(|arena| {
                 let freed = arena.freed.map_or("unknown".to_string(), human_signed);
-                (format!("arena {}  freed {freed}", arena.row.key.number), figures(&arena.row))
+                (format!("arena {}  freed {freed}", arena.row.key.number), arena.row.grown)
             });
             table(out, "ARENA OF MALLOC", rows.collect())
         }
         By::Library => {
-            let rows = diff.libraries.iter().map(|row| (row.key.clone(), figures(row)));
+            let rows = diff.libraries.iter().map(|row| (row.key.clone(), row.grown));
             table(out, "LIBRARY OR FILE", rows.collect())
         }
         By::Thread => {
-            let rows = diff.threads.iter().map(|thread| {
-                (
-                    format!("{} ({} -> {})", thread.row.key, thread.threads_before, thread.threads_now),
-                    figures(&thread.row),
-                )
+            let rows = diff.threads.iter().map(|ThreadRow { row, threads_before, threads_now }| {
+                (format!("{} ({threads_before} -> {threads_now})", row.key), row.grown)
             });
             table(out, "THREADS (HOW MANY), THEIR STACKS", rows.collect())
         }
@@ -116,7 +114,7 @@ pub fn text(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff, by: B
         By::Named(Named::Class) => holders::classes(out, before, now, diff),
         By::Named(kind) => {
             let rows = diff.named.iter().filter(|row| row.key.0 == kind);
-            let rows = rows.map(|row| (row.key.1.clone(), figures(row)));
+            let rows = rows.map(|row| (row.key.1.clone(), row.grown));
             table(out, &kind.title().to_uppercase(), rows.collect())
         }
     }
@@ -134,8 +132,10 @@ fn head(out: &mut dyn Write, before: &Taken, now: &Taken) -> io::Result<()> {
     }
     let when = |taken: &Taken| {
         let at = taken.at.as_deref().unwrap_or("an unknown time");
-        let age =
-            taken.account_age_ms.map_or(String::new(), |age| format!(", then {:.1} s old", age as f64 / 1e3));
+        let age = match taken.account_age_ms {
+            0 => String::new(),
+            age => format!(", then {:.1} s old", age as f64 / 1e3),
+        };
         format!("{at} ({}{age})", taken.from)
     };
     paragraph(out, "", "", &format!("from {} to {}", when(before), when(now)))?;
@@ -168,8 +168,9 @@ pub fn sentence(causes: &Causes) -> String {
             _ => format!("{total} in all, in pieces too small to name."),
         };
     }
-    let mut named: Vec<String> =
-        causes.causes.iter().map(|cause| cause_words(cause, causes.total < 0)).collect();
+    let words =
+        |cause: &Cause| format!("{} {}", amount(cause.bytes, causes.total < 0), what_words(&cause.what));
+    let mut named: Vec<String> = causes.causes.iter().map(words).collect();
     if causes.rest != 0 {
         named.push(format!("{} elsewhere", amount(causes.rest, causes.total < 0)));
     }
@@ -178,10 +179,6 @@ pub fn sentence(causes: &Causes) -> String {
         format!("; against it {} {verb} {}", human(cause.bytes.unsigned_abs()), what_words(&cause.what))
     });
     format!("Of {total}: {}{}.", named.join(", "), against.unwrap_or_default())
-}
-
-fn cause_words(cause: &Cause, is_less: bool) -> String {
-    format!("{} {}", amount(cause.bytes, is_less), what_words(&cause.what))
 }
 
 /// In a sentence about a decrease, an amount has no sign.
@@ -194,57 +191,39 @@ fn amount(bytes: i64, is_less: bool) -> String {
 
 fn what_words(what: &What) -> String {
     match what {
-        What::Area(area) => area.title().to_string(),
-        What::Part(area, part) if part == area.title() => part.clone(),
-        What::Part(area, part) => format!("{} ({part})", area.title()),
-        What::FreedInArena(0) => "freed memory held in malloc's main arena".to_string(),
-        What::FreedInArena(number) => format!("freed memory held in malloc's arena {number}"),
-        What::FreedInArenas(count) => format!("freed memory held in {count} arenas of malloc"),
-        What::Threads(name, 0) => format!("stacks of threads '{name}'"),
-        What::Threads(name, more @ 1..) => {
-            format!("stacks of {} '{name}'", counted(more.unsigned_abs(), "more thread"))
+        What::Area { area } => area.title().to_string(),
+        What::Part { area, part } if part == area.title() => part.clone(),
+        What::Part { area, part } => format!("{} ({part})", area.title()),
+        What::FreedInArena { arena: 0, .. } => "freed memory held in malloc's main arena".to_string(),
+        What::FreedInArena { arena, .. } => format!("freed memory held in malloc's arena {arena}"),
+        What::FreedInArenas { arenas, .. } => format!("freed memory held in {arenas} arenas of malloc"),
+        What::Threads { threads_named, threads_grown: 0, .. } => {
+            format!("stacks of threads '{threads_named}'")
         }
-        What::Threads(name, less) => {
-            format!("stacks of {} '{name}'", counted(less.unsigned_abs(), "fewer thread"))
+        What::Threads { threads_named, threads_grown, .. } => {
+            let more = if *threads_grown > 0 { "more thread" } else { "fewer thread" };
+            format!("stacks of {} '{threads_named}'", counted(threads_grown.unsigned_abs(), more))
         }
-    }
-}
-
-/// What a line has next to its name.
-struct Figures {
-    resident: i64,
-    before: Option<Bytes>,
-    now: Option<Bytes>,
-    committed: i64,
-    in_use: Option<i64>,
-}
-
-fn figures<K>(row: &Row<K>) -> Figures {
-    Figures {
-        resident: row.resident,
-        before: row.before,
-        now: row.now,
-        committed: row.committed,
-        in_use: row.in_use,
     }
 }
 
 fn areas(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
     let mut rows = Vec::new();
     for area in &diff.areas {
-        rows.push((area.key.title().to_string(), figures(area)));
-        let parts = diff.parts.iter().filter(|part| part.key.0 == area.key && is_shown(area, part.resident));
-        rows.extend(parts.map(|part| (format!("  {}", part.key.1), figures(part))));
+        rows.push((area.key.title().to_string(), area.grown));
+        let is_shown = |part: &Grown| is_shown(&area.grown, part.resident);
+        let parts = diff.parts.iter().filter(|part| part.key.0 == area.key && is_shown(&part.grown));
+        rows.extend(parts.map(|part| (format!("  {}", part.key.1), part.grown)));
     }
     table(out, "AREA", rows)
 }
 
-fn is_shown(area: &Row<Area>, part: i64) -> bool {
+fn is_shown(area: &Grown, part: i64) -> bool {
     part.unsigned_abs().saturating_mul(100) >= area.resident.unsigned_abs().saturating_mul(PART_PERCENT)
         && part != 0
 }
 
-fn table(out: &mut dyn Write, title: &str, rows: Vec<(String, Figures)>) -> io::Result<()> {
+fn table(out: &mut dyn Write, title: &str, rows: Vec<(String, Grown)>) -> io::Result<()> {
     if rows.is_empty() {
         return writeln!(out, "nothing of this kind changed");
     }

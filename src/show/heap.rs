@@ -29,7 +29,6 @@ pub fn text(out: &mut dyn Write, heap: &HeapObjects, by_page_size: bool) -> io::
     if rest > 0 {
         indented(out, &format!("and {} (--json lists them)", counted(rest, "more class")), 0)?;
     }
-    writeln!(out)?;
     let mut table = Table::new(["SPACE", ">REGIONS", ">IN USE", ">OBJECTS", ">UNUSED", ">NOT KNOWN"]);
     for space in &heap.spaces {
         let bytes = &space.bytes;
@@ -42,7 +41,7 @@ pub fn text(out: &mut dyn Write, heap: &HeapObjects, by_page_size: bool) -> io::
             human(bytes.not_known_bytes()),
         ]);
     }
-    table.write(out)?;
+    table.write_below(out)?;
     heap.duplicates.iter().try_for_each(|found| duplicates(out, found))?;
     gap_rows(out, &heap.gaps)
 }

@@ -44,6 +44,7 @@ fn the_audit_keeps_the_difference() {
         theirs_bytes: 140 << 20,
         unit_bytes: 1024,
         reason,
+        difference_bytes: Some(10 << 20),
     };
     let tag = TagRow {
         tag: "Object Monitors".to_string(),
@@ -101,6 +102,7 @@ fn a_trim_keeps_what_comes_back() {
         predicted_bytes: 200 << 20,
         free_resident_before_bytes: 300 << 20,
         free_resident_after_bytes: 100 << 20,
+        returned_bytes: 200 << 20,
     };
     let outcome = Outcome {
         predicted_bytes: Ok(600 << 20),

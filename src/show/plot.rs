@@ -91,6 +91,19 @@ fn mark(index: usize, x: f64, y: f64, is_hollow: bool, tip: &str) -> String {
     }
 }
 
+/// The ticks of a scale across, lines from one height to the other, with their labels at `label`.
+fn ticks(axis: &Axis, [from, to]: [f64; 2], label: f64) -> String {
+    let tick = |tick: f64| {
+        let x = axis.place(tick);
+        format!(
+            "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{from}\" x2=\"{x:.1}\" y2=\"{to}\"/>\
+             <text class=\"dim middle\" x=\"{x:.1}\" y=\"{label:.0}\">{}</text>\n",
+            axis.label(tick)
+        )
+    };
+    axis.ticks().into_iter().map(tick).collect()
+}
+
 /// Names with their marks, wrapped; and the height that they take.
 fn legend(names: &[(usize, String)], top: f64) -> (String, f64) {
     let (mut text, mut x, mut y) = (String::new(), 0.0, top + 12.0);

@@ -5,33 +5,44 @@ use crate::base::Bytes;
 use crate::show::json::Head;
 use crate::snapshot::hidden::Hidden;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 use std::time::Duration;
 
 /// What was recorded.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Recorded {
     pub seconds: f64,
     pub jvms: usize,
     /// JVMs that the kernel OOM-killed.
     pub killed_for_memory: usize,
+    #[serde(rename = "processes_not_seen", serialize_with = "count")]
+    #[schemars(with = "usize")]
     pub hidden: Hidden,
     pub samples: u64,
     pub accounts: u64,
     /// Accounts that took too long or too much, and were given up.
+    #[serde(rename = "accounts_given_up")]
     pub given_up: u64,
     /// Looks at which the account was more than twice as old as was asked for.
+    #[serde(rename = "samples_with_a_late_account")]
     pub late: u64,
     /// The oldest that the account of a JVM was while it ran.
+    #[serde(rename = "oldest_account_seconds")]
     pub oldest_seconds: f64,
     /// What of a core might be used.
+    #[serde(skip)]
     pub cpu_share: f64,
     pub bytes: Bytes,
     pub files: usize,
     /// Files that the ring let go.
     pub files_dropped: u64,
+    #[serde(skip)]
     pub cpu_seconds: f64,
+}
+
+fn count<S: Serializer>(hidden: &Hidden, into: S) -> Result<S::Ok, S::Error> {
+    hidden.0.len().serialize(into)
 }
 
 pub fn begun(path: &str, every: Duration, is_all: bool) -> String {
@@ -117,42 +128,21 @@ pub fn text(out: &mut dyn Write, recorded: &Recorded) -> io::Result<()> {
 
 /// What was recorded, for programs.
 #[derive(JsonSchema, Serialize)]
-pub struct RecordedDocument {
+pub struct RecordedDocument<'a> {
     #[serde(flatten)]
     head: Head,
-    seconds: f64,
-    jvms: usize,
-    killed_for_memory: usize,
-    processes_not_seen: usize,
-    samples: u64,
-    accounts: u64,
-    accounts_given_up: u64,
-    samples_with_a_late_account: u64,
-    oldest_account_seconds: f64,
-    bytes: u64,
-    files: usize,
-    files_dropped: u64,
+    #[serde(flatten)]
+    recorded: &'a Recorded,
     sample_bytes_mean: Option<f64>,
     cpu_seconds: f64,
     cpu_percent_of_a_core: Option<f64>,
 }
 
-impl From<&Recorded> for RecordedDocument {
-    fn from(recorded: &Recorded) -> RecordedDocument {
+impl<'a> From<&'a Recorded> for RecordedDocument<'a> {
+    fn from(recorded: &'a Recorded) -> RecordedDocument<'a> {
         RecordedDocument {
             head: Head::now("marusa/recorded/2"),
-            seconds: recorded.seconds,
-            jvms: recorded.jvms,
-            killed_for_memory: recorded.killed_for_memory,
-            processes_not_seen: recorded.hidden.0.len(),
-            samples: recorded.samples,
-            accounts: recorded.accounts,
-            accounts_given_up: recorded.given_up,
-            samples_with_a_late_account: recorded.late,
-            oldest_account_seconds: recorded.oldest_seconds,
-            bytes: recorded.bytes,
-            files: recorded.files,
-            files_dropped: recorded.files_dropped,
+            recorded,
             sample_bytes_mean: recorded.sample_bytes(),
             cpu_seconds: recorded.cpu_seconds,
             cpu_percent_of_a_core: recorded.cpu_percent(),
@@ -196,7 +186,8 @@ mod tests {
         let mut out = Vec::new();
         super::text(&mut out, &Recorded { late: 20, cpu_share: 0.01, ..recorded.clone() }).expect("memory");
         assert!(String::from_utf8_lossy(&out).contains("within 1 % of a core: --cpu 3 gives"), "{out:?}");
-        let of_ring = RecordedDocument::from(&Recorded { files_dropped: 2, ..recorded });
-        assert_eq!((of_ring.sample_bytes_mean, of_ring.samples), (None, 100));
+        let of_ring = Recorded { files_dropped: 2, ..recorded };
+        let of_ring = RecordedDocument::from(&of_ring);
+        assert_eq!((of_ring.sample_bytes_mean, of_ring.recorded.samples), (None, 100));
     }
 }

@@ -8,7 +8,7 @@ use crate::record::writer::Ending;
 use crate::serve::history::{Clock, MomentRow};
 use crate::serve::jvm::{JvmNow, Who};
 use crate::serve::node::{Node, State};
-use crate::serve::summary::FoundNow;
+use crate::serve::summary::{AreaNow, FoundNow};
 use crate::show::json::Head;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -60,16 +60,10 @@ pub struct JvmRow {
     /// Age of the account that `areas` are of; `null`: none was read.
     account_age_seconds: Option<f64>,
     /// Resident bytes by area.
-    areas: Vec<AreaRow>,
+    areas: Vec<AreaNow>,
     findings: Vec<FoundNow>,
     /// Why the last account could not be read.
     unread: Option<String>,
-}
-
-#[derive(JsonSchema, Serialize)]
-pub struct AreaRow {
-    area: &'static str,
-    resident_bytes: Bytes,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -118,10 +112,7 @@ impl JvmRow {
             group_held_bytes: jvm.figure(Measure::GroupCurrent),
             group_limit_bytes: jvm.figure(Measure::GroupLimit),
             account_age_seconds: jvm.account_age_seconds(),
-            areas: jvm
-                .areas()
-                .map(|area| AreaRow { area: area.area.name(), resident_bytes: area.resident_bytes })
-                .collect(),
+            areas: jvm.areas().cloned().collect(),
             findings: jvm.findings().to_vec(),
             unread: jvm.unread.clone(),
         }

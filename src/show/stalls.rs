@@ -8,7 +8,7 @@ mod json;
 use super::width::width;
 use crate::base::{Gap, rfc3339};
 use crate::measure::stalls::interval::{Figures, Missing};
-use crate::measure::stalls::table::{By, Line, Row, Traced, Who, share};
+use crate::measure::stalls::table::{By, Row, Traced, Who, share};
 use crate::measure::stalls::{Report, Stall};
 use crate::os::page_kind::size_name;
 use crate::os::thp::Thp;
@@ -102,7 +102,7 @@ fn rows(out: &mut dyn Write, traced: &Traced, subject: &Subject) -> io::Result<(
         hanging(out, &format!("other processes of the host waited {ms} ms for memory, {times}"), 0)?;
     }
     causes(out, &traced.total)?;
-    missing(out, traced)
+    missing_text(&traced.missing).iter().try_for_each(|text| hanging(out, text, 0))
 }
 
 const LEGEND: &str = "\
@@ -125,13 +125,6 @@ fn causes(out: &mut dyn Write, total: &Row) -> io::Result<()> {
         ));
     }
     if parts.is_empty() { Ok(()) } else { hanging(out, &parts.join("; "), 0) }
-}
-
-fn missing(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
-    if let Some(text) = missing_text(&traced.missing) {
-        hanging(out, &text, 0)?;
-    }
-    Ok(())
 }
 
 /// `None`: all is there.
@@ -325,11 +318,6 @@ pub(super) fn gaps(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
     }
     writeln!(out, "\nnot known:")?;
     gaps.iter().try_for_each(|gap| hanging(out, &gap.to_string(), 2))
-}
-
-/// The lines of the daemons, for the ones that read the table: which did anything.
-fn busy(lines: &[Line]) -> impl Iterator<Item = &Line> {
-    lines.iter().filter(|line| !line.figures.is_empty())
 }
 
 #[cfg(test)]

@@ -116,6 +116,12 @@ impl Table {
         self.notes.push((self.rows.len(), first.to_string(), text.to_string()));
     }
 
+    /// Below a blank line.
+    pub fn write_below(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        self.write(out)
+    }
+
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut widths: Vec<Option<usize>> =
             (0..self.titles.len()).map(|column| self.width_of(column)).collect();

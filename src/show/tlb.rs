@@ -8,7 +8,7 @@ use super::width::width;
 use crate::base::{Bytes, Gap, Known, rfc3339};
 use crate::measure::events::{Model, Side};
 use crate::measure::interval::Count;
-use crate::measure::tlb::{Report, Row, Who};
+use crate::measure::tlb::{Report, Row, Walks, Who};
 use crate::os::cpu::Cpu;
 use crate::os::page_kind::size_name;
 use crate::os::perf::Mode;
@@ -56,13 +56,15 @@ struct Lines(Vec<[String; 8]>);
 
 impl Lines {
     /// Walks and the time of them: of the instruction side, of the data side.
-    fn push(&mut self, names: [&str; 3], sides: [Option<(&Known<f64>, &Known<f64>)>; 2], seconds: f64) {
+    fn push(&mut self, names: [&str; 3], sides: [Option<&Walks>; 2]) {
         let [name, mode, size] = names.map(str::to_string);
-        let rate = |walks: &Known<f64>| count(&walks.clone().map(|walks| walks / seconds));
-        let cells = |(walks, time)| [rate(walks), percent(time)];
+        let rate = |walks: &Walks| {
+            walks.per_second.as_ref().map_or("?".to_string(), |per_second| format!("{per_second:.0}"))
+        };
+        let cells = |walks: &Walks| [rate(walks), percent(&walks.time)];
         let [[code_rate, code_time], [data_rate, data_time]] =
             sides.map(|side| side.map(cells).unwrap_or_default());
-        let times = sides.into_iter().flatten().map(|(_, time)| time.clone());
+        let times = sides.into_iter().flatten().map(|walks| walks.time.clone());
         let both = percent(&times.sum::<Known<f64>>().map(|time| time.min(1.0)));
         self.0.push([name, mode, size, code_rate, code_time, data_rate, data_time, both]);
     }
@@ -145,10 +147,10 @@ pub fn table(out: &mut dyn Write, report: &Report, at: SystemTime) -> io::Result
     let mut lines = Lines::default();
     for row in rows.iter().take(shown) {
         let name = if by_thread { title(&row.who) } else { share_of_cpu(row, &report.total) };
-        add(&mut lines, row, name, !by_thread, report.seconds);
+        add(&mut lines, row, name, !by_thread);
     }
     let mut sum = Lines::default();
-    add(&mut sum, &report.total, title(&Who::Total), true, report.seconds);
+    add(&mut sum, &report.total, title(&Who::Total), true);
     sum.0.push(["", "", "ttl", "", "", "", "", &percent(&report.total.time)].map(str::to_string));
     lines.write(out, sum)?;
     if rows.len() > shown {
@@ -219,26 +221,26 @@ fn rule(out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A line for each mode in which the threads ran, or for each of its page sizes that has misses.
-fn add(lines: &mut Lines, row: &Row, mut name: String, by_size: bool, seconds: f64) {
+fn add(lines: &mut Lines, row: &Row, mut name: String, by_size: bool) {
     const SIDES: [Side; 2] = [Side::Instruction, Side::Data];
     for mode in row.modes.iter().filter(|mode| mode.cycles != Ok(0.0)) {
         let pages = mode.sides.iter().filter(|_| by_size).flat_map(|side| &side.pages);
         let mut sizes: Vec<Option<u64>> =
-            pages.filter(|page| page.walks != Ok(0.0)).map(|page| page.page_bytes).collect();
+            pages.filter(|page| page.walks.count != Ok(0.0)).map(|page| page.page_bytes).collect();
         sizes.sort_unstable();
         sizes.dedup();
         let letter = &mode_word(mode.mode)[..1];
         for size in &sizes {
             let page = |side| {
                 let mut pages = mode.side(side)?.pages.iter();
-                pages.find(|page| page.page_bytes == *size).map(|page| (&page.walks, &page.time))
+                pages.find(|page| page.page_bytes == *size).map(|page| &page.walks)
             };
-            lines.push([&name, letter, &size_word(*size)], SIDES.map(page), seconds);
+            lines.push([&name, letter, &size.map_or("any".to_string(), size_name)], SIDES.map(page));
             name.clear();
         }
         if sizes.is_empty() {
-            let whole = |side| mode.side(side).map(|side| (&side.walks, &side.time));
-            lines.push([&name, letter, "all"], SIDES.map(whole), seconds);
+            let whole = |side| mode.side(side).map(|side| &side.walks);
+            lines.push([&name, letter, "all"], SIDES.map(whole));
             name.clear();
         }
     }
@@ -247,10 +249,6 @@ fn add(lines: &mut Lines, row: &Row, mut name: String, by_size: bool, seconds: f
 /// "11.0", "?".
 fn percent(time: &Known<f64>) -> String {
     time.as_ref().map_or("?".to_string(), |share| format!("{:.1}", share * 100.0))
-}
-
-fn count(rate: &Known<f64>) -> String {
-    rate.as_ref().map_or("?".to_string(), |rate| format!("{rate:.0}"))
 }
 
 /// "gc 12 % cpu": without it a large %tim of few threads reads like a large loss.
@@ -282,11 +280,6 @@ fn mode_word(mode: Mode) -> &'static str {
         Mode::Kernel => "kernel",
         Mode::All => "all",
     }
-}
-
-/// "4k", "2m", "1g", as trapstat writes them; "any" where the processor does not distinguish sizes.
-fn size_word(bytes: Option<u64>) -> String {
-    bytes.map_or("any".to_string(), size_name)
 }
 
 #[cfg(test)]

@@ -138,7 +138,7 @@ pub fn after(out: &mut dyn Write, outcome: &Outcome, price: &Price) -> io::Resul
     for arena in arenas.iter().take(ARENAS_SHOWN_MAX) {
         let name =
             if arena.number == 0 { "main arena".to_string() } else { format!("arena {}", arena.number) };
-        let (predicted, returned) = (human(arena.predicted_bytes), human_signed(arena.returned_bytes()));
+        let (predicted, returned) = (human(arena.predicted_bytes), human_signed(arena.returned_bytes));
         table.row([name, predicted, returned]);
     }
     if arenas.len() > 1 {

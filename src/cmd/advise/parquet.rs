@@ -44,7 +44,7 @@ pub fn read(root: &Path, since: Duration) -> anyhow::Result<Vec<History>> {
                 .map_err(|error| error.to_string())
                 .and_then(|file| Rows::of(file, table, &wanted(table)))
                 .and_then(|rows| rows.each(|columns| store.add(table, columns)));
-            added.map_err(|error| Failure::target(format!("cannot read {}: {error}", path.display())))?;
+            added.map_err(|error| Failure::unreadable(&path, error))?;
         }
     }
     Ok(store.jvms.into_values().filter_map(Samples::history).collect())

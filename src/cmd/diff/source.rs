@@ -48,7 +48,7 @@ fn open(text: &str, want: Want) -> anyhow::Result<Part<'_>> {
     if text.contains('/') {
         let error =
             input_file::open(text).err().map_or("it has changed".to_string(), |error| error.to_string());
-        return Err(Failure::target(format!("cannot read {text}: {error}")));
+        return Err(Failure::unreadable(Path::new(text), error));
     }
     of_target(text, want)
 }
@@ -138,10 +138,7 @@ fn of_account(account: &Account, from: &str) -> Side {
         at: Some(at.clone()).filter(|at| !at.is_empty()),
         pid: Some(process.pid),
         command: Some(process.command.clone()).filter(|command| !command.is_empty()),
-        account_age_ms: None,
-        holders_at: None,
-        classes_at: None,
-        has_only_classes: false,
+        ..Taken::default()
     };
     Side { taken, sums: Sums::of(account) }
 }
@@ -153,15 +150,15 @@ fn is_json(path: &Path) -> bool {
 }
 
 fn of_json(path: &str) -> anyhow::Result<Part<'_>> {
-    let failed = |error: &dyn std::fmt::Display| Failure::target(format!("cannot read {path}: {error}"));
-    let text = input_file::read(path, ACCOUNT_JSON_BYTES_MAX).map_err(|error| failed(&error))?;
+    let failed = |error: String| Failure::unreadable(Path::new(path), error);
+    let text = input_file::read(path, ACCOUNT_JSON_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
     let (side, process) = match heap::parse(&text) {
         Some(heap) => {
-            let heap = heap.map_err(|error| failed(&error))?;
+            let heap = heap.map_err(|error| failed(error.to_string()))?;
             (of_heap(&heap, path), heap.process)
         }
         None => {
-            let account = model::parse(&text).map_err(|error| failed(&error))?;
+            let account = model::parse(&text).map_err(|error| failed(error.to_string()))?;
             (of_account(&account, path), account.process)
         }
     };
@@ -177,7 +174,7 @@ fn of_history(history: &History, when: When, path: &str) -> anyhow::Result<Side>
         at: history.moments.get(at).map(|moment| moment.wall()),
         pid: Some(history.facts.pid),
         command: history.facts.main.clone(),
-        account_age_ms: history.account_age_ms(at).filter(|age| *age > 0),
+        account_age_ms: history.account_age_ms(at).unwrap_or(0),
         holders_at: figures::read_at(history, Measure::HoldersAt, at),
         classes_at: figures::read_at(history, Measure::ClassesAt, at),
         has_only_classes: false,

@@ -1,10 +1,11 @@
 //! What `map` reads: a running JVM, a frozen file or a core; with the pages, where they are asked for.
 
 use super::{By, MapArgs};
+use crate::act::attach;
 use crate::cmd::map_pages::{self, Read};
-use crate::cmd::target;
-use crate::os::budget;
-use crate::snapshot::{LoaderDetail, Snapshot, Want};
+use crate::cmd::{audit, target};
+use crate::os::{budget, zeros};
+use crate::snapshot::{LoaderDetail, Snapshot, Want, page_settings};
 
 fn want(args: &MapArgs) -> Want {
     let is_mapping = args.by == Some(By::Mapping);
@@ -28,11 +29,12 @@ pub fn read(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
         return Ok((snapshot, Read::default()));
     }
     let process = target::open_any(args.target.as_deref().unwrap_or_default())?;
-    let attached = if args.pages.ask { Some(map_pages::attach(&process)?) } else { None };
+    let attached = args.pages.ask.then(|| attach::open(&process)).transpose();
+    let attached = attached.map_err(|error| audit::refused(&error))?;
     let mut snapshot = target::take(&process, want(args))?;
     let mut read = Read::default();
     if want(args).page_sizes {
-        map_pages::read(&process, &mut snapshot);
+        snapshot.taken.page_settings = Some(page_settings::read(&process, &snapshot));
     }
     if args.wants_pages() {
         read.said = map_pages::said(&process, attached.as_ref(), &mut snapshot.os.gaps);
@@ -44,7 +46,7 @@ pub fn read(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
     // Looked at here: reading the mappings once more before would take a sixth of the time where there are many.
     target::check_jvm(&process, &snapshot.os.mappings)?;
     if args.pages.zeros {
-        match map_pages::zeros(&process, &snapshot) {
+        match zeros::read(&process, &snapshot.os, &snapshot.stacks(), zeros::Effort::default()) {
             Ok(zeros) => {
                 snapshot.os.gaps.extend(zeros.gaps.iter().cloned());
                 read.zeros = Some(zeros);

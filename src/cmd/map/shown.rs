@@ -61,7 +61,7 @@ impl Shown<'_> {
             self.table(args, out)?;
             text::gap_rows(out, &self.account.gaps)?;
         }
-        self.pages.iter().try_for_each(|pages| pages.requirements(out))
+        self.pages.iter().try_for_each(|pages| text::requirements(out, &pages.answers))
     }
 
     fn table(&self, args: &MapArgs, out: &mut dyn Write) -> io::Result<()> {

@@ -5,12 +5,10 @@ use super::door;
 use super::target::{self, Areas, Bar, Look};
 use crate::act::promote::{Change, Done, Pace, Receipt, Stopped, receipt::ReceiptError};
 use crate::base::Bytes;
-use crate::cmd::{self, Failure};
+use crate::cmd::{self, Failure, answer};
 use crate::os::process::Process;
 use crate::os::terminal::stdout;
-use crate::show::json::print;
 use crate::show::pages::collapse::{self as show, After, Asked, CollapseDocument, Direction};
-use std::io::Write;
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]
@@ -82,20 +80,15 @@ pub(super) fn nothing_done(
     before: &Look,
     hindrance: anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
-    let mut out = stdout().lock();
-    if json {
-        let why = hindrance.as_ref().err().map(|error| format!("{error:#}"));
-        print(&mut out, &CollapseDocument::of(&before.snapshot, &before.plan, asked, None, why.as_deref()))?;
-    } else {
-        let why = match (&hindrance, asked.dry_run, asked.direction) {
-            (Err(_), ..) => "nothing was done",
-            (_, true, _) => "dry run, nothing was done",
-            (.., Direction::Collapse) => "nothing was done: no block is fit for it",
-            (.., Direction::Split) => "nothing was done: nothing of it is on transparent huge pages",
-        };
-        writeln!(out, "\n{why}")?;
-    }
-    out.flush()?;
+    let why = hindrance.as_ref().err().map(|error| format!("{error:#}"));
+    let words = match (&hindrance, asked.dry_run, asked.direction) {
+        (Err(_), ..) => "nothing was done",
+        (_, true, _) => "dry run, nothing was done",
+        (.., Direction::Collapse) => "nothing was done: no block is fit for it",
+        (.., Direction::Split) => "nothing was done: nothing of it is on transparent huge pages",
+    };
+    let document = || CollapseDocument::of(&before.snapshot, &before.plan, asked, None, why.as_deref());
+    answer(json, document, |out| writeln!(out, "\n{words}"))?;
     hindrance.map(|()| 0)
 }
 
@@ -107,7 +100,7 @@ pub(super) struct Measure {
 
 impl Measure {
     pub fn start(process: &Process) -> Measure {
-        Measure { resident: target::resident(process), faults: process.minor_faults().ok() }
+        Measure { resident: cmd::target::resident(process).ok(), faults: process.minor_faults().ok() }
     }
 
     /// Faults first: the second sample may take some of its own time.
@@ -117,7 +110,7 @@ impl Measure {
         After {
             areas: look.map(|look| look.plan.areas),
             resident_before: self.resident,
-            resident_after: target::resident(process).filter(|_| process.is_same()),
+            resident_after: cmd::target::resident(process).ok().filter(|_| process.is_same()),
             faults: faults.map(|(before, after)| after.saturating_sub(before)),
             receipt,
             note: None,
@@ -133,16 +126,9 @@ pub(super) fn tell(
     done: &Done,
     after: &After,
 ) -> anyhow::Result<u8> {
-    let mut out = stdout().lock();
-    if json {
-        print(
-            &mut out,
-            &CollapseDocument::of(&before.snapshot, &before.plan, asked, Some((done, after)), None),
-        )?;
-    } else {
-        show::after(&mut out, &before.snapshot, &before.plan, asked, done, after)?;
-    }
-    out.flush()?;
+    let Look { snapshot, plan, .. } = before;
+    let document = || CollapseDocument::of(snapshot, plan, asked, Some((done, after)), None);
+    answer(json, document, |out| show::after(out, snapshot, plan, asked, done, after))?;
     if done.stopped == Some(Stopped::TargetEnded) {
         let pid = before.snapshot.os.process.pid;
         return Err(Failure::target(format!(

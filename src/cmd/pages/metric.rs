@@ -2,8 +2,7 @@
 
 use crate::act::command;
 use crate::act::signals::{Waiting, Woken};
-use crate::base::redact;
-use crate::base::{Gap, Known, Why};
+use crate::base::{Gap, Known, Why, redact};
 use crate::cmd::{Failure, amount};
 pub use crate::experiment::metrics::Better;
 use crate::experiment::metrics::lines::mean;

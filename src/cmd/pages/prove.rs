@@ -6,8 +6,7 @@ use super::target::{self, Areas};
 use crate::act::promote::{Block, Change, Done, Pace, Stopped};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::printable::escaped_lines;
-use crate::base::redact;
-use crate::base::{Gap, Known, Why};
+use crate::base::{Gap, Known, Why, redact};
 use crate::cmd::{self, Failure, amount, answer};
 use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
 use crate::experiment::design::Arm;
@@ -43,7 +42,7 @@ pub struct ProveArgs {
     #[arg(long, value_name = "COUNT", default_value_t = Rule::default().blocks_max, value_parser = blocks_max)]
     blocks: usize,
     /// A gain or loss below this is not worth a change
-    #[arg(long, value_name = "PERCENT", default_value_t = Rule::default().margin_percent, value_parser = margin)]
+    #[arg(long, value_name = "PERCENT", default_value_t = Rule::default().margin_percent, value_parser = amount::percent)]
     margin: f64,
     /// CPU budget of the page changes, of one CPU
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = target::cpu_share)]
@@ -64,11 +63,6 @@ pub struct ProveArgs {
 
 fn blocks_max(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| (2..=1000).contains(count)).ok_or_else(|| "from 2 to 1000".to_string())
-}
-
-fn margin(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').trim().parse().ok();
-    number.filter(|number| *number > 0.0 && *number < 100.0).ok_or_else(|| "above 0, below 100".to_string())
 }
 
 pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
@@ -103,7 +97,9 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
         show::head(&mut stdout().lock(), &subject)?;
     }
     if args.dry_run {
-        return dry_run(args, &subject);
+        let text = |out: &mut dyn Write| writeln!(out, "dry run: nothing was measured or changed");
+        answer(args.json, || ProveDocument::dry_run(&subject), text)?;
+        return Ok(0);
     }
     Change::Collapse.is_allowed(&process).map_err(target::refused)?;
     let mut live = Live::new(args, &process, metric, chosen.small, chosen.huge)?;
@@ -114,12 +110,6 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
     let outcome = abab::run(&mut live, &rule, subject.lower_is_better, || coins.bool());
     let after = live.put_back();
     finish(args, &subject, &outcome, &after)
-}
-
-fn dry_run(args: &ProveArgs, subject: &Subject) -> anyhow::Result<u8> {
-    let text = |out: &mut dyn Write| writeln!(out, "dry run: nothing was measured or changed");
-    answer(args.json, || ProveDocument::dry_run(subject), text)?;
-    Ok(0)
 }
 
 fn finish(args: &ProveArgs, subject: &Subject, outcome: &Outcome, after: &Aftermath) -> anyhow::Result<u8> {

@@ -3,12 +3,10 @@
 use crate::act::promote::{Block, Pace, PromoteError, Watch};
 use crate::base::Bytes;
 use crate::cmd;
-use crate::cmd::progress;
-use crate::cmd::{Failure, amount};
+use crate::cmd::{Failure, amount, progress};
 use crate::map::{self, Area, MemoryMap};
-use crate::os::host;
 use crate::os::process::Process;
-use crate::os::smaps;
+use crate::os::{host, smaps};
 use crate::pages::blocks::{self, BlockPlan, PlannedBlock, Wanted};
 use crate::snapshot::{Snapshot, Want};
 use indicatif::ProgressBar;
@@ -197,12 +195,6 @@ impl Watch for Bar {
             self.0.finish_and_clear();
         }
     }
-}
-
-/// What the target has in memory, exactly where this kernel has the sum.
-pub fn resident(process: &Process) -> Option<Bytes> {
-    let exact = smaps::rollup(process).ok().map(|sum| sum.present_bytes());
-    exact.or_else(|| process.status().ok()?.resident_with_hugetlb_bytes())
 }
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
 //! `marusa pages verify TARGET [PLAN]`: what was promised next to what the page tables say.
 
 use crate::base::{Gap, Why};
-use crate::cmd::{self, Failure, map_pages};
+use crate::cmd::{self, Failure};
 use crate::jvm::hotspot::report::large_pages::{self, Logged};
 use crate::jvm::log_options;
-use crate::map::page_claims;
-use crate::map::{self, why};
+use crate::map::{self, page_claims, why};
 use crate::os::process::Process;
 use crate::os::{cpus, input_file, output};
 use crate::pages::messages;
 use crate::pages::types::{Plan, SCHEMA};
 use crate::pages::verify::{self, Look, Promise, Said};
 use crate::show::pages::verify::{self as show, VerifyDocument};
-use crate::snapshot::{Snapshot, Want};
+use crate::snapshot::{Snapshot, Want, page_settings};
 use std::path::{Path, PathBuf};
 
 /// A plan that is larger is not a plan.
@@ -40,7 +39,7 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
         let message = format!("the pages of pid {} cannot be read: {gap}", process.pid);
         return Err(Failure::unread(gap.why, message));
     }
-    map_pages::read(&process, &mut snapshot);
+    snapshot.taken.page_settings = Some(page_settings::read(&process, &snapshot));
     let logs = logs(args, &process)?;
     if !process.is_same() {
         return Err(Failure::target(format!("pid {} has ended{}", process.pid, last_words(&logs))));

@@ -77,9 +77,6 @@ pub fn load(path: &Path) -> anyhow::Result<Recording> {
 }
 
 fn load_within(path: &Path) -> anyhow::Result<Recording> {
-    let failed = |path: &Path, error: &dyn std::fmt::Display| {
-        Failure::target(format!("cannot read {}: {error}", path.display()))
-    };
     let newest = match path.exists() {
         true => path.to_path_buf(),
         // A recorder was killed in the moment in which the next file takes its place.
@@ -91,7 +88,7 @@ fn load_within(path: &Path) -> anyhow::Result<Recording> {
             "cannot read {}: it is a running process, not a recording; record it first: marusa record {pid}",
             path.display()
         )),
-        None => failed(path, &error),
+        None => Failure::unreadable(path, error),
     })?;
     let mut paths: Vec<PathBuf> = older(path).into_iter().map(|(_, path)| path).collect();
     // In that moment a file has two names.
@@ -101,11 +98,11 @@ fn load_within(path: &Path) -> anyhow::Result<Recording> {
     paths.push(newest);
     let (mut reader, mut left) = (Reader::default(), RECORDING_BYTES_MAX);
     for path in &paths {
-        let bytes = input_file::read(path, left).map_err(|error| failed(path, &error))?;
+        let bytes = input_file::read(path, left).map_err(|error| Failure::unreadable(path, error))?;
         left -= bytes.len() as u64;
-        reader.file(&bytes).map_err(|error| failed(path, &error))?;
+        reader.file(&bytes).map_err(|error| Failure::unreadable(path, error))?;
     }
-    let recording = reader.finish().map_err(|error| failed(path, &error))?;
+    let recording = reader.finish().map_err(|error| Failure::unreadable(path, error))?;
     for torn in &recording.torn {
         let dropped = human(torn.dropped_bytes);
         crate::say!("marusa: {}: {}: its last {dropped} are left out", path.display(), torn.why);

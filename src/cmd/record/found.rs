@@ -3,9 +3,8 @@
 use crate::base::Why;
 use crate::base::limits::{RECORD_FACTS, RECORD_FIND};
 use crate::os::budget::{self, Pool};
-use crate::os::host;
-use crate::os::identity;
 use crate::os::process::Process;
+use crate::os::{host, identity};
 use crate::record::trust::Users;
 use crate::record::writer::JvmFacts;
 use crate::snapshot::discover::{self, Jvm};

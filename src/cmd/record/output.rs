@@ -36,14 +36,15 @@ pub struct Output {
     /// Bytes of the newest file up to the end of its last whole record.
     whole_bytes: Bytes,
     begun: Instant,
-    segment: u64,
+    pub segment: u64,
     /// Files of the ring, oldest first, their bytes, and when they were full.
     full: VecDeque<(PathBuf, Bytes, Instant)>,
-    dropped: u64,
+    /// Files that the ring let go.
+    pub dropped: u64,
     /// The hour, since 1970, that the newest file is of; `None`: a file is as long as `keep` says.
     hour: Option<u64>,
     /// The file was there and is gone on with.
-    is_append: bool,
+    pub is_append: bool,
 }
 
 impl Output {
@@ -106,14 +107,6 @@ impl Output {
         self.hour = Some(hour());
     }
 
-    pub fn is_append(&self) -> bool {
-        self.is_append
-    }
-
-    pub fn segment(&self) -> u64 {
-        self.segment
-    }
-
     /// The size of all files that are kept.
     pub fn bytes(&self) -> Bytes {
         self.whole_bytes + self.full.iter().map(|(_, bytes, _)| bytes).sum::<Bytes>()
@@ -121,11 +114,6 @@ impl Output {
 
     pub fn files(&self) -> usize {
         self.full.len() + 1
-    }
-
-    /// Files that the ring let go.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
     }
 
     /// Adds whole records, in one write. Where that fails (a full disk), what was written of them is undone, so that the file
@@ -288,7 +276,7 @@ mod tests {
             output.next(b"start").expect("room");
         }
         assert!(output.bytes() <= (256 << 10) + (64 << 10), "{}", output.bytes());
-        assert_eq!(output.dropped() as usize + output.files(), 21);
+        assert_eq!(output.dropped as usize + output.files(), 21);
         let names = directory.names();
         assert_eq!((names[0].as_str(), names.len()), ("a.marusa", output.files()));
         assert!(names.last().is_some_and(|last| last == "a.marusa.000019"), "{names:?}");
@@ -305,7 +293,7 @@ mod tests {
         fs::write(&path, [&whole[..], &[4, 200, 1]].concat()).expect("ours");
         assert!(Output::open(&path, None, false).is_err());
         let output = Output::open(&path, None, true).expect("a recording");
-        assert!(output.is_append());
+        assert!(output.is_append);
         assert_eq!(fs::read(&path).expect("ours"), whole);
         fs::write(&path, b"something else").expect("ours");
         assert!(Output::open(&path, None, true).is_err());
@@ -320,7 +308,7 @@ mod tests {
         fs::write(file::numbered(&path, 0), &whole).expect("ours");
         fs::hard_link(&path, file::numbered(&path, 1)).expect("ours");
         let output = Output::open(&path, Some(Keep::Bytes(1 << 20)), true).expect("a recording");
-        assert_eq!((output.segment(), output.files()), (1, 2));
+        assert_eq!((output.segment, output.files()), (1, 2));
         assert_eq!(directory.names(), ["a.marusa", "a.marusa.000000"]);
     }
 

@@ -73,16 +73,9 @@ pub struct Watch {
     users: Users,
     started: Instant,
     last: Moment,
-    /// JVMs in all, the OOM-killed ones, and accounts.
-    seen: usize,
-    killed: usize,
-    accounts: u64,
-    /// Accounts that took too long or too much.
-    given_up: u64,
+    /// What is counted here; the rest of it is known elsewhere.
+    counts: Recorded,
     is_full_said: bool,
-    /// Looks at which the account was more than twice as old as was asked for, and the oldest account there was.
-    late: u64,
-    oldest: Duration,
     cpu_before: Duration,
     earned_at: Instant,
 }
@@ -101,7 +94,7 @@ impl Watch {
         let session = Session {
             schema: SCHEMA.to_string(),
             recording: format!("{:016x}", fastrand::u64(..)),
-            segment: output.as_ref().map_or(0, Output::segment),
+            segment: output.as_ref().map_or(0, |output| output.segment),
             marusa: env!("CARGO_PKG_VERSION").to_string(),
             kernel: host::kernel_release(),
             node: node.unwrap_or_default(),
@@ -110,7 +103,7 @@ impl Watch {
             every_ms: asked.every.as_millis() as u64,
             account_every_ms: asked.account_every.as_millis() as u64,
         };
-        let is_append = output.as_ref().is_some_and(Output::is_append);
+        let is_append = output.as_ref().is_some_and(|output| output.is_append);
         let mut writer = if is_append { Writer::append(&session) } else { Writer::new(&session) };
         // At once: a file that is there can be read.
         let start = writer.take();
@@ -131,13 +124,8 @@ impl Watch {
             users: Users::default(),
             started,
             last: Moment { steady_ms: 0, wall_ms: started_ms },
-            seen: 0,
-            killed: 0,
-            accounts: 0,
-            given_up: 0,
+            counts: Recorded { cpu_share: asked.cpu_share, ..Recorded::default() },
             is_full_said: false,
-            late: 0,
-            oldest: Duration::ZERO,
             cpu_before: cpu_time::own(),
             earned_at: started,
         };
@@ -155,7 +143,7 @@ impl Watch {
         let number = self.writer.jvm(facts.clone());
         self.served.iter().for_each(|served| served.found(number, &process, &facts));
         self.jvms.push(Watched::new(process, facts, number, &self.asked));
-        self.seen += 1;
+        self.counts.jvms += 1;
     }
 
     /// Until a signal, the target's end, or the time that was asked for. What is written is written whatever comes.
@@ -167,7 +155,7 @@ impl Watch {
             if !self.asked.is_all && self.jvms.is_empty() {
                 return self.close(Woken::Ended);
             }
-            let finds = self.asked.is_all && !self.worker.is_busy() && self.shares.allows_suspects();
+            let finds = self.asked.is_all && !self.worker.is_busy && self.shares.allows_suspects();
             let next = self.jvms.iter().map(|jvm| jvm.next).chain(finds.then_some(self.next_find)).min();
             let next = next.unwrap_or_else(|| Instant::now() + self.asked.every);
             let until = [end, status.next()].into_iter().flatten().fold(next, Instant::min);
@@ -202,13 +190,13 @@ impl Watch {
         for index in gone.into_iter().rev() {
             let mut jvm = self.jvms.remove(index);
             let (at, ending) = (moment(self.started), jvm.ending());
-            self.killed += usize::from(ending == Ending::KilledForMemory);
+            self.counts.killed_for_memory += usize::from(ending == Ending::KilledForMemory);
             self.writer.ended(jvm.number, at, ending);
             self.served.iter().for_each(|served| served.node.ended(jvm.number, ending));
             jvm.purses().for_each(|(own, _)| self.shares.inherit(*own));
             self.gone.push(jvm.process.pid);
         }
-        if !self.worker.is_busy() && !budget::is_signal_pending() {
+        if !self.worker.is_busy && !budget::is_signal_pending() {
             self.begin();
         }
         self.write()
@@ -234,9 +222,10 @@ impl Watch {
         // A round that came late does not make up for the lost ones.
         jvm.next = (jvm.next + interval).max(now + interval / 2);
         let age = jvm.account_age();
-        self.late += u64::from(age.is_some_and(|age| age > 2 * self.asked.account_every));
-        self.oldest = self.oldest.max(age.unwrap_or_default());
-        self.accounts += u64::from(account.as_ref().is_some_and(|(scope, _)| *scope != Scope::Classes));
+        let counts = &mut self.counts;
+        counts.late += u64::from(age.is_some_and(|age| age > 2 * self.asked.account_every));
+        counts.oldest_seconds = counts.oldest_seconds.max(age.unwrap_or_default().as_secs_f64());
+        counts.accounts += u64::from(account.as_ref().is_some_and(|(scope, _)| *scope != Scope::Classes));
         let (scope, account) = account.unwrap_or((Scope::Glance, Figures::new()));
         figures.extend(account);
         if !figures.is_empty() {
@@ -253,9 +242,8 @@ impl Watch {
     fn earn(&mut self) {
         let (now, cpu) = (Instant::now(), cpu_time::own());
         // What an account takes is paid when it is done.
-        let overhead =
-            if self.worker.is_busy() { Duration::ZERO } else { cpu.saturating_sub(self.cpu_before) };
-        if !self.worker.is_busy() {
+        let overhead = if self.worker.is_busy { Duration::ZERO } else { cpu.saturating_sub(self.cpu_before) };
+        if !self.worker.is_busy {
             self.cpu_before = cpu;
         }
         let purses: Vec<_> = self.jvms.iter_mut().flat_map(Watched::purses).collect();
@@ -276,7 +264,7 @@ impl Watch {
         let bytes = self.writer.take();
         self.put(&bytes)?;
         if let Some(output) = self.output.as_mut().filter(|output| output.is_full()) {
-            self.session.segment = output.segment() + 1;
+            self.session.segment = output.segment + 1;
             self.writer.next_segment(&self.session);
             let start = self.writer.take();
             output.next(&start).map_err(stopped)?;
@@ -329,19 +317,13 @@ impl Watch {
     pub fn recorded(&self) -> Recorded {
         Recorded {
             seconds: self.started.elapsed().as_secs_f64(),
-            jvms: self.seen,
-            killed_for_memory: self.killed,
             hidden: self.missed.hidden.clone(),
             samples: self.writer.samples(),
-            accounts: self.accounts,
-            given_up: self.given_up,
-            late: self.late,
-            oldest_seconds: self.oldest.as_secs_f64(),
-            cpu_share: self.asked.cpu_share,
             bytes: self.output.as_ref().map_or(0, Output::bytes),
             files: self.output.as_ref().map_or(0, Output::files),
-            files_dropped: self.output.as_ref().map_or(0, Output::dropped),
+            files_dropped: self.output.as_ref().map_or(0, |output| output.dropped),
             cpu_seconds: cpu_time::own().as_secs_f64(),
+            ..self.counts.clone()
         }
     }
 }

@@ -88,7 +88,7 @@ pub struct Worker {
     done: Receiver<Done>,
     rings: PipeReader,
     thread: Option<JoinHandle<()>>,
-    is_busy: bool,
+    pub is_busy: bool,
 }
 
 impl Worker {
@@ -100,10 +100,6 @@ impl Worker {
         let work = move || work(&todo, &answer, bell, reader);
         let thread = std::thread::Builder::new().name("accounts".to_string()).spawn(work)?;
         Ok(Worker { jobs: Some(jobs), done, rings, thread: Some(thread), is_busy: false })
-    }
-
-    pub fn is_busy(&self) -> bool {
-        self.is_busy
     }
 
     /// Readable when a job is done.

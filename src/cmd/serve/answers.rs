@@ -1,18 +1,17 @@
 //! What is answered to which path. Everything comes from the node's state; the documents are those of `--json`.
 
 use super::tls;
+use crate::cmd::web;
 use crate::serve::node::Node;
 use crate::serve::openmetrics::{self, Form};
 use crate::show::serve::{self as documents, FindingsDocument, HistoryDocument, JvmsDocument};
 use bytes::Bytes;
-use flate2::Compression;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
-use std::io::{Read, Write};
+use std::io::Read;
 
 /// On every answer.
 const HEADERS: [(HeaderName, &str); 4] = [
@@ -157,10 +156,5 @@ fn packed(status: u16, content_type: &'static str, bytes: Bytes, asked: &Asked) 
     if !asked.takes_gzip || bytes.len() < PACKED_BYTES_MIN {
         return Answer { status, content_type, bytes, is_gzip: false };
     }
-    let mut packed = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
-    match packed.write_all(&bytes).and_then(|()| packed.finish()) {
-        Ok(packed) => Answer { status, content_type, bytes: packed.into(), is_gzip: true },
-        // Writing to memory does not fail; the bytes as they are would do.
-        Err(_) => Answer { status, content_type, bytes, is_gzip: false },
-    }
+    Answer { status, content_type, bytes: web::gzip(&bytes).into(), is_gzip: true }
 }

@@ -10,11 +10,9 @@ use crate::os::host;
 use crate::os::identity::HostRoot;
 use crate::serve::Node;
 use crate::serve::otlp::{self, Context, Rejected};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use queue::Queue;
 pub use settings::Settings;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ureq::Agent;
@@ -121,20 +119,13 @@ impl RequestWriter {
         }
         let request = otlp::request(&self.node, &state, &context);
         drop(state);
-        add(&self.queue, &self.node, if self.is_gzip { packed(&request) } else { request });
+        add(&self.queue, &self.node, if self.is_gzip { web::gzip(&request) } else { request });
     }
 }
 
 fn add(queue: &Queue, node: &Node, request: Vec<u8>) {
     let dropped = queue.add(request);
     count(node, "dropped", dropped);
-}
-
-fn packed(bytes: &[u8]) -> Vec<u8> {
-    let mut packed = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
-    // Writing to memory does not fail.
-    let _ = packed.write_all(bytes);
-    packed.finish().unwrap_or_default()
 }
 
 fn send(queue: &Queue, node: &Node, settings: &Settings) {

@@ -6,7 +6,7 @@ use super::trace::Trace;
 use crate::act::signals::{Waiting, Woken};
 use crate::act::tracing::Wanted;
 use crate::base::{Bytes, Gap, Known, Why};
-use crate::cmd::Failure;
+use crate::cmd::{Failure, answer_one};
 use crate::measure::kinds::Kinds;
 use crate::measure::stalls::host::HostLook;
 use crate::measure::stalls::interval::Interval;
@@ -17,12 +17,10 @@ use crate::os::cpu_time::Daemon;
 use crate::os::namespaces::Namespaces;
 use crate::os::process::Process;
 use crate::os::taskstats::{Delays, Taskstats};
-use crate::os::terminal::stdout;
 use crate::os::{host, taskstats};
-use crate::show::json::{print, print_line};
 use crate::show::stalls::{self as show, StallsDocument, Subject};
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
+use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How often the trace is read.
@@ -243,20 +241,16 @@ impl<'a> Watch<'a> {
         is_json: bool,
         is_one_of_many: bool,
         is_end: bool,
-    ) -> anyhow::Result<()> {
-        let mut out = BufWriter::new(stdout().lock());
+    ) -> io::Result<()> {
         let at = SystemTime::now();
-        match (is_json, is_one_of_many) {
-            (true, true) => print_line(&mut out, &StallsDocument::of(report, subject, at))?,
-            (true, false) => print(&mut out, &StallsDocument::of(report, subject, at))?,
-            (false, _) => {
-                show::table(&mut out, report, subject, at)?;
-                if is_end {
-                    show::histogram(&mut out, &self.whole)?;
-                }
-            }
-        }
-        out.flush()?;
-        Ok(())
+        answer_one(
+            is_json,
+            is_one_of_many,
+            || StallsDocument::of(report, subject, at),
+            |out| {
+                show::table(out, report, subject, at)?;
+                if is_end { show::histogram(out, &self.whole) } else { Ok(()) }
+            },
+        )
     }
 }

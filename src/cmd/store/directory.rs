@@ -1,15 +1,13 @@
 //! A store in a directory: files that are there whole or not at all, what a killed service left, and what a newer Marusa wrote.
 
-use crate::os::file_mode;
-use crate::os::input_file;
 use crate::os::output_file::{DRAFT_ENDING, OutputFile};
+use crate::os::{file_mode, input_file};
 use crate::record::Recording;
 use crate::store::layout::{File, Place};
 use crate::store::{sheet, tables};
-use std::fs;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Days whose directories are searched for what a killed service left, the newest first: the ones that a ring may have been of.
 const LEFT_DAYS_MAX: usize = 60;

@@ -158,8 +158,18 @@ fn row(
     (theirs_figure, theirs_bytes): (Figure, Bytes),
     unit_bytes: Bytes,
 ) -> AuditRow {
-    let theirs = theirs.into();
-    AuditRow { area, ours, ours_bytes, theirs, theirs_figure, theirs_bytes, unit_bytes, reason: None }
+    let difference = ours_bytes.map(|ours| i128::from(ours) - i128::from(theirs_bytes));
+    AuditRow {
+        area,
+        ours,
+        ours_bytes,
+        theirs: theirs.into(),
+        theirs_figure,
+        theirs_bytes,
+        unit_bytes,
+        reason: None,
+        difference_bytes: difference.and_then(|bytes| i64::try_from(bytes).ok()),
+    }
 }
 
 fn ours(map: &MemoryMap, is_meant: impl Fn(&Owner) -> bool) -> Figures {

@@ -112,12 +112,12 @@ fn the_summary_is_held_against_areas() {
     let rows = audit(&map, &Said { nmt: Some(nmt), ..Said::default() }).rows;
     let row =
         |area, figure| rows.iter().find(|row| row.area == area && row.ours == figure).expect("there").clone();
-    assert_eq!(row(Some(Area::JavaHeap), Figure::Reserved).difference(), Some(0));
-    assert_eq!(row(Some(Area::JitCode), Figure::Committed).difference(), Some(0), "with the segment map");
+    assert_eq!(row(Some(Area::JavaHeap), Figure::Reserved).difference_bytes, Some(0));
+    assert_eq!(row(Some(Area::JitCode), Figure::Committed).difference_bytes, Some(0), "with the segment map");
     let class = row(Some(Area::ClassMetadata), Figure::Reserved);
-    assert_eq!((class.difference(), class.theirs.as_str()), (Some(0), "NMT Class + Unknown"));
+    assert_eq!((class.difference_bytes, class.theirs.as_str()), (Some(0), "NMT Class + Unknown"));
     let stack = row(Some(Area::Stack), Figure::Resident);
-    assert_eq!((stack.difference(), stack.agrees(0.0)), (Some(0), Some(true)));
+    assert_eq!((stack.difference_bytes, stack.agrees(0.0)), (Some(0), Some(true)));
     let malloc = row(None, Figure::Resident);
     assert_eq!((malloc.ours_bytes, malloc.theirs_bytes), (Some(0x9000), 200));
     assert!(malloc.reason.is_some());
@@ -130,5 +130,5 @@ fn the_heap_is_held_against_the_collectors_word() {
         .expect("a good report");
     let rows = audit(&map, &Said { heap: Some(heap), ..Said::default() }).rows;
     assert_eq!(rows.len(), 2);
-    assert!(rows.iter().all(|row| row.difference() == Some(0)));
+    assert!(rows.iter().all(|row| row.difference_bytes == Some(0)));
 }

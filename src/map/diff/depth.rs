@@ -29,12 +29,13 @@ const OF_MALLOC: [Area; 9] = [
 ];
 
 /// The areas that one of the two accounts does not distinguish.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Lost {
-    /// "the Java heap could not be read at the first moment"
-    pub why: String,
     /// Compared as one sum.
     pub areas: BTreeSet<Area>,
+    /// "the Java heap could not be read at the first moment"
+    pub why: String,
+    #[serde(skip)]
     what: Reader,
 }
 

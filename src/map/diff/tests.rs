@@ -34,8 +34,9 @@ fn freed_memory_is_named_by_its_arena_though_the_arena_got_another_number() {
     assert_eq!(diff.resident(), 412 * MB as i64);
     assert_eq!(diff.grown(Some(Area::ClassMetadata)), Ok(32 * MB as i64));
     let named: Vec<(i64, What)> = diff.causes.causes.iter().map(|it| (it.bytes, it.what.clone())).collect();
-    let metaspace = What::Part(Area::ClassMetadata, "metaspace".to_string());
-    assert_eq!(named, [(380 * MB as i64, What::FreedInArena(2)), (32 * MB as i64, metaspace)]);
+    let metaspace = What::Part { area: Area::ClassMetadata, part: "metaspace".to_string() };
+    let freed = What::FreedInArena { area: Area::MallocFreed, arena: 2 };
+    assert_eq!(named, [(380 * MB as i64, freed), (32 * MB as i64, metaspace)]);
     assert_eq!(diff.causes.rest, 0);
     assert_eq!(diff.arenas[0].row.key, ArenaKey { at: 0x20, number: 2 });
     assert_eq!(diff.arenas[0].freed, Some(380 * MB as i64));
@@ -51,7 +52,8 @@ fn freed_memory_in_many_arenas_and_parts_that_share_an_area() {
     now.arenas = (0..4).map(|number| (number, arena(number, 5 * MB))).collect();
     let found = diff(&before, &now).causes;
     let named: Vec<What> = found.causes.into_iter().map(|cause| cause.what).collect();
-    assert_eq!(named, [What::FreedInArenas(4), What::Area(Area::JvmWork)]);
+    let freed = What::FreedInArenas { area: Area::MallocFreed, arenas: 4 };
+    assert_eq!(named, [freed, What::Area { area: Area::JvmWork }]);
     assert_eq!((found.rest, found.against), (0, None));
 }
 
@@ -68,11 +70,13 @@ fn threads_are_named_and_what_went_the_other_way_is_reported() {
     );
     let found = diff(&before, &now);
     assert_eq!(found.causes.total, 80 * MB as i64);
-    assert_eq!(found.causes.causes[0].what, What::Threads("pool-#".to_string(), 100));
+    let threads =
+        What::Threads { area: Area::Stack, threads_named: "pool-#".to_string(), threads_grown: 100 };
+    assert_eq!(found.causes.causes[0].what, threads);
     let against = found.causes.against.expect("a fifth went away");
     assert_eq!(
         (against.bytes, against.what),
-        (-20 * MB as i64, What::Part(Area::JavaHeap, "eden".to_string()))
+        (-20 * MB as i64, What::Part { area: Area::JavaHeap, part: "eden".to_string() })
     );
     assert_eq!((found.threads[0].threads_before, found.threads[0].threads_now), (1, 101));
 }
@@ -94,7 +98,7 @@ fn what_is_not_known_at_one_moment_has_no_difference() {
     let mut now = sums(&[(Area::Gc, &[("cards", 2 * MB)])]);
     (before.kernel_resident, now.kernel_resident) = (Some(MB), None);
     let found = diff(&before, &now);
-    assert_eq!((found.kernel_resident, found.areas[0].in_use), (None, None));
+    assert_eq!((found.kernel_resident, found.areas[0].grown.in_use), (None, None));
     assert_eq!(difference(u64::MAX, 0), -(1 << 55));
 }
 
@@ -132,7 +136,7 @@ fn what_malloc_has_is_one_sum_where_its_chunks_were_read_at_one_moment_only() {
     let found = diff(&before, &now);
     let [lost] = &found.lost[..] else { panic!("{:?}", found.lost) };
     assert_eq!(lost.why, "malloc's chunks could not be read at the second moment");
-    let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.resident)).collect();
+    let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.grown.resident)).collect();
     assert_eq!(rows, [(Area::JavaHeap, 30 * MB as i64)], "nothing else moved");
     assert_eq!((found.resident(), found.causes.causes.len()), (30 * MB as i64, 1));
     assert_eq!(found.grown(Some(Area::JavaHeap)), Ok(30 * MB as i64));
@@ -151,7 +155,7 @@ fn without_the_runtime_at_one_moment_only_the_sum_and_the_code_are_compared() {
     ]);
     let found = diff(&before, &now);
     assert!(found.lost[0].why.contains("the Java runtime could not be read at the first moment"));
-    let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.resident)).collect();
+    let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.grown.resident)).collect();
     assert_eq!(rows, [(Area::Unattributed, 25 * MB as i64), (Area::Code, MB as i64)]);
     assert_eq!(found.parts[0].key.1, NOT_DISTINGUISHED);
     assert!(found.threads.is_empty() && found.libraries.is_empty());
@@ -167,7 +171,7 @@ fn an_area_that_could_not_be_read_did_not_shrink() {
     now.areas.extend(whole.areas);
     now.parts.extend(whole.parts);
     let found = diff(&before, &now);
-    let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.resident)).collect();
+    let rows: Vec<(Area, i64)> = found.areas.iter().map(|row| (row.key, row.grown.resident)).collect();
     assert_eq!(rows, [(Area::Unattributed, MB as i64)]);
     assert!(found.lost[0].why.contains("'Java heap'"), "{:?}", found.lost);
 }

@@ -9,7 +9,7 @@ use crate::measure::kinds::{Kind, Kinds};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the rows are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     Process,

@@ -5,7 +5,7 @@
 //! the walks. AMD and older Arm count walks only: no constant makes time of them, for what a walk costs depends on what waits for
 //! it, a chain of dependent loads 30 times as long as independent ones.
 
-use super::{Context, Maker, PageFigures, SideFigures, filtered};
+use super::{Context, Maker, PageFigures, SideFigures, Walks, filtered};
 use crate::base::{Gap, Known, Why};
 use crate::measure::counters::Slot;
 use crate::measure::events::{EventSet, Meaning, Model, Side};
@@ -31,13 +31,20 @@ impl Maker<'_> {
             false => walks.iter().map(|(_, walks)| walks.clone()).sum(),
         };
         let time = self.time(counts, mode, side, cycles, &sum);
+        let page = |(page_bytes, walks): (Option<u64>, Known<f64>)| {
+            let time = in_proportion(&walks, &sum, &time);
+            PageFigures { page_bytes, walks: self.walks(walks, time) }
+        };
         SideFigures {
-            pages: walks.into_iter().map(|(size, walks)| in_proportion(size, walks, &sum, &time)).collect(),
+            pages: walks.into_iter().map(page).collect(),
             cycles_each: self.cycles_each(counts, mode, side, &sum),
-            walks: sum,
-            time,
+            walks: self.walks(sum, time),
             side,
         }
+    }
+
+    fn walks(&self, count: Known<f64>, time: Known<f64>) -> Walks {
+        Walks { per_second: count.clone().map(|count| count / self.seconds), count, time }
     }
 
     /// Of the row's cycles, not of this mode's.
@@ -90,12 +97,11 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-fn in_proportion(size: Option<u64>, walks: Known<f64>, all: &Known<f64>, lost: &Known<f64>) -> PageFigures {
-    let time = match walks {
+fn in_proportion(walks: &Known<f64>, all: &Known<f64>, lost: &Known<f64>) -> Known<f64> {
+    match walks {
         Ok(0.0) => Ok(0.0),
         _ => walks.clone().and_then(|walks| Ok(lost.clone()? * ratio(walks, all.clone()?))),
-    };
-    PageFigures { page_bytes: size, walks, time }
+    }
 }
 
 /// What this model cannot say, whatever was counted.

@@ -79,14 +79,14 @@ fn intel_walk_active_cycles_are_given_to_sizes_by_their_walks() {
     let report = report(&interval, &set, &slots, &Kinds::default(), By::Kind, &context());
     let data = side(&report.total, User, Side::Data);
     // 1e9 of 1e10 cycles: user and kernel together are the whole.
-    near(&data.time, 0.1);
-    assert_eq!(data.walks, Ok(20_000_000.0));
-    near(&page(data, SIZE_4K).time, 0.08);
-    near(&page(data, SIZE_2M).time, 0.02);
-    near(&page(data, SIZE_1G).time, 0.0);
+    near(&data.walks.time, 0.1);
+    assert_eq!(data.walks.count, Ok(20_000_000.0));
+    near(&page(data, SIZE_4K).walks.time, 0.08);
+    near(&page(data, SIZE_2M).walks.time, 0.02);
+    near(&page(data, SIZE_1G).walks.time, 0.0);
     assert_eq!(data.cycles_each, Some(50.0));
-    near(&side(&report.total, User, Side::Instruction).time, 0.01);
-    near(&side(&report.total, Kernel, Side::Data).time, 0.0);
+    near(&side(&report.total, User, Side::Instruction).walks.time, 0.01);
+    near(&side(&report.total, Kernel, Side::Data).walks.time, 0.0);
     near(&report.total.time, 0.11);
     assert_eq!((report.rows.len(), &report.rows[0].who), (1, &Who::Kind(Kind::Application)));
     assert_eq!(report.model, Model::WalkActive);
@@ -104,7 +104,7 @@ fn groups_that_took_turns_are_scaled_each_by_its_own_time() {
     }
     let report = report(&interval(vec![one]), &set, &slots, &Kinds::default(), By::Kind, &context());
     assert_eq!(report.total.cycles, Ok(8e9));
-    near(&side(&report.total, User, Side::Data).time, 0.125);
+    near(&side(&report.total, User, Side::Data).walks.time, 0.125);
     assert_eq!(report.total.running_share, Some(0.25));
 }
 
@@ -129,12 +129,12 @@ fn arm_stalls_are_taken_as_they_are() {
         &context(),
     );
     let data = side(&report.total, User, Side::Data);
-    near(&data.time, 0.06);
-    near(&page(data, SIZE_2M).time, 0.015);
+    near(&data.walks.time, 0.06);
+    near(&page(data, SIZE_2M).walks.time, 0.015);
     // Stalls without a walk that ended: a share that belongs to no size.
     let code = side(&report.total, User, Side::Instruction);
-    near(&code.time, 0.01);
-    assert_eq!(code.walks, Ok(0.0));
+    near(&code.walks.time, 0.01);
+    assert_eq!(code.walks.count, Ok(0.0));
     near(&report.total.time, 0.07);
 }
 
@@ -162,10 +162,10 @@ fn a_processor_that_counts_walks_only_has_misses_but_no_time() {
         &context(),
     );
     let data = side(&table.total, User, Side::Data);
-    assert_eq!(data.walks, Ok(1_100_000.0));
-    assert!(data.time.is_err() && table.total.time.is_err());
+    assert_eq!(data.walks.count, Ok(1_100_000.0));
+    assert!(data.walks.time.is_err() && table.total.time.is_err());
     assert!(table.gaps.iter().any(|gap| gap.what == "time in walks"), "{:?}", table.gaps);
-    near(&page(data, SIZE_1G).time, 0.0);
+    near(&page(data, SIZE_1G).walks.time, 0.0);
 }
 
 #[test]
@@ -189,10 +189,10 @@ fn an_event_that_is_not_there_is_a_gap_and_not_zero() {
         &context(),
     );
     let data = side(&table.total, User, Side::Data);
-    assert!(data.time.is_err(), "loads alone are not the data side");
-    assert!(data.walks.is_err() && page(data, SIZE_2M).walks.is_err());
-    assert_eq!(page(data, SIZE_4K).walks, Ok(16_000_000.0));
-    assert!(side(&table.total, User, Side::Instruction).time.is_ok());
+    assert!(data.walks.time.is_err(), "loads alone are not the data side");
+    assert!(data.walks.count.is_err() && page(data, SIZE_2M).walks.count.is_err());
+    assert_eq!(page(data, SIZE_4K).walks.count, Ok(16_000_000.0));
+    assert!(side(&table.total, User, Side::Instruction).walks.time.is_ok());
     assert!(table.total.time.is_err());
 }
 
@@ -209,7 +209,7 @@ fn threads_of_which_nothing_is_known_leave_the_others_right() {
     let interval = interval(vec![thread(&slots, 1, "main", amd), gone, idle]);
     let table = report(&interval, &set, &slots, &Kinds::default(), By::Thread, &context());
     assert_eq!(table.total.cycles, Ok(1.1e9));
-    assert_eq!(side(&table.total, User, Side::Data).walks, Ok(1_100_000.0));
+    assert_eq!(side(&table.total, User, Side::Data).walks.count, Ok(1_100_000.0));
     let row = |tid| {
         table
             .rows
@@ -233,7 +233,7 @@ fn a_filtered_counter_is_distinguished_from_a_program_without_misses() {
         report(&interval, &set, &slots, &Kinds::default(), By::Kind, &context())
     };
     let (short, long) = (of(1_000_000), of(20_000_000_000));
-    assert_eq!(side(&short.total, User, Side::Data).walks, Ok(0.0));
-    assert!(side(&long.total, User, Side::Data).walks.is_err());
+    assert_eq!(side(&short.total, User, Side::Data).walks.count, Ok(0.0));
+    assert!(side(&long.total, User, Side::Data).walks.count.is_err());
     assert!(long.gaps.iter().any(|gap| gap.to_string().contains("hypervisor filters")), "{:?}", long.gaps);
 }

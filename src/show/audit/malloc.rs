@@ -17,8 +17,7 @@ pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
             ["BLOCKS BY NMT'S TAG", ">BLOCKS", ">OURS", ">ITS COUNTERS", ">APART", ">ITS REPORT", ">APART"];
         let mut table = Table::new(titles).without_room(&[5, 6, 1, 3]).shortened(0, NAME_COLUMNS_MIN);
         audit.tags.iter().chain([&audit.total()]).for_each(|row| table.row(tag(row)));
-        writeln!(out)?;
-        table.write(out)?;
+        table.write_below(out)?;
         let text = "bytes. Counters: NMT's own, in the JVM's memory. Report: VM.native_memory, asked before; it counts the memory \
                     that the JVM used for its answer (Internal). Arena Chunk is with what the arenas use.";
         hanging(out, text, 0)?;
@@ -27,8 +26,7 @@ pub fn text(out: &mut dyn Write, audit: &MallocAudit) -> io::Result<()> {
         let titles = ["ARENAS", ">FROM SYSTEM", ">MALLOC_INFO", ">FREE", ">MALLOC_INFO", ">APART"];
         let mut table = Table::new(titles).without_room(&[2, 1]).shortened(0, NAME_COLUMNS_MIN);
         audit.arenas.iter().for_each(|row| table.row(arena(row)));
-        writeln!(out)?;
-        table.write(out)?;
+        table.write_below(out)?;
         let text = "malloc_info was written while the arena of the asked thread held the answer before it";
         hanging(out, text, 0)?;
     }

@@ -50,8 +50,7 @@ pub fn figures(out: &mut dyn Write, comparison: &Comparison) -> io::Result<()> {
             counted.extend((*index > 0).then(String::new));
         }
         table.row(counted);
-        writeln!(out)?;
-        table.write(out)?;
+        table.write_below(out)?;
     }
     let is_shown = |cell: &Cell| cell.against.as_ref().is_some_and(|one| one.verdict != Verdict::NotShown);
     let any = comparison.rows.iter().any(|row| row.cells.iter().any(is_shown));
@@ -104,8 +103,7 @@ pub fn accounts(out: &mut dyn Write, comparison: &Comparison) -> io::Result<()> 
         table.row(of_bytes("all, at the end", &whole, &group));
         let peak = row(&|account| account.resident_bytes, true);
         table.row(of_bytes("all, at the peak", &peak, &group));
-        writeln!(out)?;
-        table.write(out)?;
+        table.write_below(out)?;
     }
     for arm in arms {
         if let Some(pages) = &arm.heap_pages {

@@ -28,7 +28,7 @@ fn shown(by: By) -> String {
 
 fn show(out: &mut dyn Write, by: By) -> io::Result<()> {
     let before =
-        Taken { from: "a.marusa".to_string(), pid: Some(7), account_age_ms: Some(1500), ..Taken::default() };
+        Taken { from: "a.marusa".to_string(), pid: Some(7), account_age_ms: 1500, ..Taken::default() };
     let now = Taken {
         from: "now".to_string(),
         pid: Some(7),

@@ -7,8 +7,7 @@ use crate::doctor::facts::gather::Patient;
 use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{Entry, Evidence, Finding, Level, Subject};
 use crate::map::model::GapRow;
-use crate::show::json::Head;
-use crate::show::json::Here;
+use crate::show::json::{Head, Here};
 use schemars::JsonSchema;
 use serde::Serialize;
 

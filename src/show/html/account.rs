@@ -147,12 +147,19 @@ fn columns(first: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
     first.into_iter().chain(FIGURES).collect()
 }
 
-/// The largest, and how many are left out.
-fn largest(mut rows: Vec<(u64, Vec<Cell>)>) -> (Vec<Vec<Cell>>, usize) {
+/// The largest rows, and how many are left out. `rows`: each with its bytes.
+fn largest(
+    id: &str,
+    caption: &str,
+    columns: &[&str],
+    rows: impl IntoIterator<Item = (u64, Vec<Cell>)>,
+) -> String {
+    let mut rows: Vec<(u64, Vec<Cell>)> = rows.into_iter().collect();
     rows.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
-    (rows.into_iter().map(|(_, cells)| cells).collect(), left_out)
+    let rows: Vec<Vec<Cell>> = rows.into_iter().map(|(_, cells)| cells).collect();
+    table(id, caption, columns, &rows, left_out)
 }
 
 fn parts(account: &Account) -> String {
@@ -164,10 +171,9 @@ fn parts(account: &Account) -> String {
         let cells = names.into_iter().chain(figures(&part.amounts, total)).chain(rest).collect();
         (part.amounts.resident_bytes, cells)
     });
-    let (rows, left_out) = largest(rows.collect());
     let mut columns = columns(["AREA", "PART"]);
     columns.extend([">IN USE", "HOW IT IS KNOWN"]);
-    table("parts", "Areas and parts", &columns, &rows, left_out)
+    largest("parts", "Areas and parts", &columns, rows)
 }
 
 fn page_sizes(account: &Account) -> String {
@@ -188,8 +194,7 @@ fn page_sizes(account: &Account) -> String {
             rows.push((bytes, cells));
         }
     }
-    let (rows, left_out) = largest(rows);
-    table("sizes", "Page sizes", &["AREA", "KIND OF PAGE", ">RESIDENT", ">%"], &rows, left_out)
+    largest("sizes", "Page sizes", &["AREA", "KIND OF PAGE", ">RESIDENT", ">%"], rows)
 }
 
 fn arenas(account: &Account) -> Option<String> {
@@ -205,9 +210,9 @@ fn arenas(account: &Account) -> Option<String> {
         ];
         (arena.resident_bytes, cells)
     };
-    let (rows, left_out) = largest(account.malloc.as_ref()?.arenas.iter().map(row).collect());
+    let arenas = account.malloc.as_ref().map(|malloc| &malloc.arenas).filter(|arenas| !arenas.is_empty())?;
     let columns = ["ARENA", ">THREADS", ">RESIDENT", ">IN USE", ">FREED", ">TRIMMABLE", ">OVERHEAD"];
-    (!rows.is_empty()).then(|| table("arenas", "malloc's arenas", &columns, &rows, left_out))
+    Some(largest("arenas", "malloc's arenas", &columns, arenas.iter().map(row)))
 }
 
 /// `None`: not read.
@@ -256,15 +261,9 @@ pub fn holders(account: &Account) -> Option<String> {
         ];
         (held.bytes, cells)
     };
-    let (rows, left_out) = largest(holders.iter().map(row).collect());
     let columns = ["HOLDER", ">BYTES", ">%", ">BLOCKS", "HOW", "C++ TYPE OR LIBRARY"];
-    let table = table(
-        "holders",
-        "Blocks of malloc in use, in memory or not, and mappings in memory",
-        &columns,
-        &rows,
-        left_out,
-    );
+    let caption = "Blocks of malloc in use, in memory or not, and mappings in memory";
+    let table = largest("holders", caption, &columns, holders.iter().map(row));
     Some(format!("<p class=\"dim\">{HOLDERS_NOTE}</p>\n{table}"))
 }
 
@@ -281,8 +280,7 @@ fn threads(account: &Account) -> String {
         ];
         (stack.resident_bytes, first.into_iter().chain(figures(stack, total)).collect())
     });
-    let (rows, left_out) = largest(rows.collect());
-    table("threads", "Threads' stacks", &columns(["THREAD", "KIND", ">TID"]), &rows, left_out)
+    largest("threads", "Threads' stacks", &columns(["THREAD", "KIND", ">TID"]), rows)
 }
 
 fn libraries(account: &Account) -> String {
@@ -292,8 +290,7 @@ fn libraries(account: &Account) -> String {
         let cells = [Cell::Code(library.path.clone())].into_iter().chain(figures).collect();
         (library.amounts.resident_bytes, cells)
     });
-    let (rows, left_out) = largest(rows.collect());
-    table("libraries", "Libraries and files", &columns(["LIBRARY OR FILE"]), &rows, left_out)
+    largest("libraries", "Libraries and files", &columns(["LIBRARY OR FILE"]), rows)
 }
 
 fn mappings(moment: &Moment) -> String {
@@ -317,9 +314,8 @@ fn mappings(moment: &Moment) -> String {
         let sum = Amounts::of(sum, None, is_swap_known);
         (sum.resident_bytes, first.into_iter().chain(figures(&sum, total)).collect())
     });
-    let (rows, left_out) = largest(rows.collect());
     let first = ["ADDRESSES", "RIGHTS", "OWNER", "FILE"];
-    table("mappings", "Ranges of the address space", &columns(first), &rows, left_out)
+    largest("mappings", "Ranges of the address space", &columns(first), rows)
 }
 
 fn owner(moment: &Moment, index: usize) -> String {

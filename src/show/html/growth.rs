@@ -18,8 +18,7 @@ pub fn section(histories: &[History], growth: &[(Vec<Row>, Since)]) -> Option<St
         let table = table(&format!("growth-{index}"), "By area", &columns, &cells, 0);
         Some(format!("<p>{}</p>\n{table}", escaped(&answer(rows, since))))
     };
-    let html = each(histories, 1, one);
-    (!html.is_empty()).then_some(html)
+    each(histories, 1, one)
 }
 
 fn row(row: &Row) -> Vec<Cell> {

@@ -46,16 +46,20 @@ pub fn section(histories: &[History], others: Option<&Others>) -> String {
     html += "<p class=\"dim needs-script hint\" hidden>Drag over a chart to zoom, Shift and drag to move; the wheel (after a \
              click), arrow keys, + and - do too. A name in the legend takes its area away and brings it back.</p>\n";
     let moments = moments_max(histories);
-    html + &each(histories, SHOWN, |index, history| Some(one(index, history, moments)))
+    html + &each(histories, SHOWN, |index, history| Some(one(index, history, moments))).unwrap_or_default()
 }
 
 /// JVMs that are shown without being asked for, where there are many.
 const SHOWN: usize = 3;
 
 /// The same of each JVM, the largest first; where there are several, all but the first of them are closed.
-pub fn each(histories: &[History], shown: usize, body: impl Fn(usize, &History) -> Option<String>) -> String {
+pub fn each(
+    histories: &[History],
+    shown: usize,
+    body: impl Fn(usize, &History) -> Option<String>,
+) -> Option<String> {
     if let [history] = histories {
-        return body(0, history).unwrap_or_default();
+        return body(0, history);
     }
     let mut html = String::new();
     let bodies =
@@ -69,7 +73,7 @@ pub fn each(histories: &[History], shown: usize, body: impl Fn(usize, &History) 
             escaped(&who(history))
         );
     }
-    html
+    (!html.is_empty()).then_some(html)
 }
 
 /// What the kernel counts at the largest moment and the last account before it has not.
@@ -194,14 +198,12 @@ pub fn holders(histories: &[History]) -> Option<String> {
         let caption = "Blocks of malloc in use, in memory or not, of the largest holders";
         Some(table(&format!("holders-{index}"), caption, &columns, &rows, 0))
     };
-    let html = each(histories, 1, one);
-    (!html.is_empty()).then_some(html)
+    each(histories, 1, one)
 }
 
 /// Two moments: the first and the last, until others are chosen.
 pub fn diff(histories: &[History]) -> Option<String> {
-    let html = each(histories, 1, between);
-    (!html.is_empty()).then_some(html)
+    each(histories, 1, between)
 }
 
 fn between(index: usize, history: &History) -> Option<String> {

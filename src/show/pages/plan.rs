@@ -81,8 +81,7 @@ fn needs(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         let (bytes, size) = (human(need.bytes), size_name(need.page_bytes));
         table.row([name, bytes, need.pages.to_string(), size, rule(&need.rule)]);
     }
-    writeln!(out)?;
-    table.write(out)?;
+    table.write_below(out)?;
     let small: Vec<&Need> = plan.needs.iter().filter(|need| need.page_bytes <= base_page()).collect();
     if !small.is_empty() {
         let bytes = small.iter().map(|need| need.bytes).fold(0, u64::saturating_add);
@@ -133,8 +132,7 @@ fn host(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
             table.row([name, wanted, none(), none(), once, most, "as used".to_string()]);
         }
     }
-    writeln!(out)?;
-    table.write(out)?;
+    table.write_below(out)?;
     let memory = &plan.outlook.memory;
     let line = format!(
         "memory {}, available {}, taken now {}, left {} (at least {} stays with the host)",

@@ -1,7 +1,7 @@
 //! Figures over time, or over the order in which they were measured: joined for a series, dots alone for trials.
 
 use super::axis::Axis;
-use super::{WIDTH, colour, escaped, legend, mark, open};
+use super::{WIDTH, colour, escaped, legend, mark, open, ticks};
 
 #[derive(Clone, Debug)]
 pub struct Series {
@@ -68,18 +68,7 @@ pub(super) fn frame(x: &Axis, y: &Axis, across: &str, unit: &str, bottom: f64) -
             y.label(tick)
         );
     }
-    for tick in x.ticks() {
-        let at = x.place(tick);
-        svg += &format!(
-            "<line class=\"grid\" x1=\"{at:.1}\" y1=\"{bottom}\" x2=\"{at:.1}\" y2=\"{:.0}\"/>",
-            bottom + 4.0
-        );
-        svg += &format!(
-            "<text class=\"dim middle\" x=\"{at:.1}\" y=\"{:.0}\">{}</text>\n",
-            bottom + 16.0,
-            x.label(tick)
-        );
-    }
+    svg += &ticks(x, [bottom, bottom + 4.0], bottom + 16.0);
     svg += &format!("<text class=\"dim end\" x=\"{:.0}\" y=\"14\">{}</text>", x.to, escaped(unit));
     let middle = (x.from + x.to) / 2.0;
     svg + &format!(

@@ -2,7 +2,7 @@
 //! a line at 0.
 
 use super::axis::Axis;
-use super::{colour, escaped, mark, open};
+use super::{colour, escaped, mark, open, ticks};
 use crate::show::units::shorten;
 
 /// One figure, and its tooltip.
@@ -74,16 +74,7 @@ pub fn rows(room: Room, title: &str, unit: &str, rows: &[Row], zero: Option<f64>
         row.dots.iter().map(|dot| dot.value).chain(span)
     });
     let axis = Axis::around(values, zero, room.label, room.end(), room.steps);
-    let mut svg = open(title, room.width, bottom + 36.0);
-    for tick in axis.ticks() {
-        let x = axis.place(tick);
-        svg += &format!("<line class=\"grid\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{bottom}\"/>");
-        svg += &format!(
-            "<text class=\"dim middle\" x=\"{x:.1}\" y=\"{:.0}\">{}</text>\n",
-            bottom + 15.0,
-            axis.label(tick)
-        );
-    }
+    let mut svg = open(title, room.width, bottom + 36.0) + &ticks(&axis, [TOP, bottom], bottom + 15.0);
     if let Some(zero) = zero {
         let x = axis.place(zero);
         svg += &format!("<line class=\"zero\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{bottom}\"/>\n");

@@ -1,6 +1,6 @@
 //! What the whole host did in the same time, in sentences of figures.
 
-use super::{busy, milliseconds, size, stall_word};
+use super::{milliseconds, size, stall_word};
 use crate::base::{Gap, Known};
 use crate::measure::stalls::Report;
 use crate::measure::stalls::host::{Free, HostFigures};
@@ -117,7 +117,7 @@ fn daemons(out: &mut dyn Write, host: &HostFigures, traced: Option<&Traced>) -> 
         Err(gap) => missing(out, gap)?,
     }
     let Some(traced) = traced else { return Ok(()) };
-    for line in busy(&traced.daemons) {
+    for line in traced.daemons.iter().filter(|line| !line.figures.is_empty()) {
         let figures = &line.figures;
         let of = size(line.order);
         let of = if of.is_empty() { of } else { format!(" for {of}") };

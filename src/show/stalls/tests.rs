@@ -4,7 +4,7 @@ use crate::measure::kinds::Kind;
 use crate::measure::stalls::Delayed;
 use crate::measure::stalls::host::{Free, HostFigures};
 use crate::measure::stalls::interval::Counts;
-use crate::measure::stalls::table::Whole;
+use crate::measure::stalls::table::{Line, Whole};
 use crate::os::cpu_time::Daemon;
 use crate::os::pressure::Pressure;
 use crate::os::taskstats::Delays;

@@ -59,7 +59,6 @@ fn totals(out: &mut dyn Write, account: &Account) -> io::Result<()> {
         Some(jdk) => format!("the JDK counts {}", pool(jdk)),
         None => "the JDK's counters are not known".to_string(),
     };
-    writeln!(out)?;
     let mut table = Table::new(["", "FOUND", "COUNTED"]).without_room(&[2]);
     for (name, found, jdk) in [
         ("direct", totals.pools.direct_found, totals.pools.direct),
@@ -67,7 +66,7 @@ fn totals(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     ] {
         table.row([name.to_string(), pool(found), against(jdk)]);
     }
-    table.write(out)?;
+    table.write_below(out)?;
     if let Some(bytes) = totals.not_found_bytes {
         indented(out, &format!("not found of the JDK's direct memory: {}", human_amount(bytes)), 0)?;
     }

@@ -52,8 +52,7 @@ fn write<const N: usize>(
     }
     let mut table = table.shortened(0, NAME_COLUMNS_MIN);
     rows.by_ref().take(ROWS_SHOWN_MAX).for_each(|row| table.row(row));
-    writeln!(out)?;
-    table.write(out)?;
+    table.write_below(out)?;
     match rows.len() {
         0 => Ok(()),
         rest => indented(out, &format!("and {rest} more (--json lists them)"), 0),

@@ -57,8 +57,7 @@ fn compiling(out: &mut dyn Write, account: &Account) -> io::Result<()> {
     if account.compilations().next().is_none() {
         return Ok(());
     }
-    writeln!(out)?;
-    table.write(out)
+    table.write_below(out)
 }
 
 /// Text, data and mapped memory of each library, the small files of a directory in one row unless `each`; and the blocks of malloc

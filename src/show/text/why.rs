@@ -46,8 +46,7 @@ pub fn why_not_larger(out: &mut dyn Write, findings: &[Finding]) -> io::Result<(
         table.row([group.reason.text(), human(group.bytes), String::new()]);
         details(&mut table, &group);
     }
-    writeln!(out)?;
-    table.write(out)
+    table.write_below(out)
 }
 
 fn sum(findings: &[&Finding]) -> u64 {

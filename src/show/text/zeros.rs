@@ -38,8 +38,7 @@ pub fn zeros_in_large_pages(out: &mut dyn Write, bloat: &Bloat) -> io::Result<()
         }
     }
     table.total(cells(bloat, "total", &bloat.total));
-    writeln!(out)?;
-    table.write(out)?;
+    table.write_below(out)?;
     notes(out, bloat)
 }
 

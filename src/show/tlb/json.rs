@@ -2,14 +2,14 @@
 
 use super::super::json::{Head, IntervalTaken, Subject as Process};
 use super::Subject;
-use crate::base::{Gap, Known};
+use crate::base::Gap;
 use crate::map::model::GapRow;
 use crate::measure::counters::Slot;
 use crate::measure::effective::Effective;
-use crate::measure::events::{Model, Side};
+use crate::measure::events::Model;
 use crate::measure::interval::Count;
 use crate::measure::kinds::Kind;
-use crate::measure::tlb::{Context, ModeFigures, PageFigures, Report, Row, SideFigures, Who};
+use crate::measure::tlb::{Context, Report, Row, Who};
 use crate::os::cpu::Cpu;
 use crate::os::host::Host;
 use crate::os::perf::Mode;
@@ -90,42 +90,9 @@ struct TlbRow<'a> {
     kind: Option<Kind>,
     tid: Option<i32>,
     name: Option<&'a str>,
-    threads: usize,
-    cycles: Option<f64>,
-    time_share: Option<f64>,
-    least_running_share: Option<f64>,
-    modes: Vec<ModeRow>,
+    #[serde(flatten)]
+    row: &'a Row,
     counts: Vec<CountRow>,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct ModeRow {
-    mode: Mode,
-    cycles: Option<f64>,
-    sides: Vec<SideRow>,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct SideRow {
-    side: Side,
-    #[serde(flatten)]
-    walks: Walks,
-    cycles_per_walk: Option<f64>,
-    by_reload_size: Vec<PageRow>,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct PageRow {
-    page_bytes: Option<u64>,
-    #[serde(flatten)]
-    walks: Walks,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct Walks {
-    walks: Option<f64>,
-    walks_per_second: Option<f64>,
-    time_share: Option<f64>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -174,35 +141,7 @@ fn row<'a>(row: &'a Row, report: &Report) -> TlbRow<'a> {
         Who::Total => (None, None, None),
     };
     let counts = report.slots.iter().zip(&row.counts).map(|(slot, count)| counted(slot, *count));
-    TlbRow {
-        kind,
-        tid,
-        name,
-        threads: row.threads,
-        cycles: known(&row.cycles),
-        time_share: known(&row.time),
-        least_running_share: row.running_share,
-        modes: row.modes.iter().map(|mode| figures(mode, report.seconds)).collect(),
-        counts: counts.collect(),
-    }
-}
-
-fn figures(figures: &ModeFigures, seconds: f64) -> ModeRow {
-    let page = |page: &PageFigures| PageRow {
-        page_bytes: page.page_bytes,
-        walks: walks(&page.walks, &page.time, seconds),
-    };
-    let side = |side: &SideFigures| SideRow {
-        side: side.side,
-        walks: walks(&side.walks, &side.time, seconds),
-        cycles_per_walk: side.cycles_each,
-        by_reload_size: side.pages.iter().map(page).collect(),
-    };
-    ModeRow {
-        mode: figures.mode,
-        cycles: known(&figures.cycles),
-        sides: figures.sides.iter().map(side).collect(),
-    }
+    TlbRow { kind, tid, name, row, counts: counts.collect() }
 }
 
 fn counted(slot: &Slot, count: Option<Count>) -> CountRow {
@@ -216,14 +155,4 @@ fn counted(slot: &Slot, count: Option<Count>) -> CountRow {
         running_ns: count.map(|count| count.running_ns),
         running_share: count.and_then(Count::running_share),
     }
-}
-
-fn known<T: Copy>(value: &Known<T>) -> Option<T> {
-    value.as_ref().ok().copied()
-}
-
-fn walks(walks: &Known<f64>, time: &Known<f64>, seconds: f64) -> Walks {
-    let walks = known(walks);
-    let walks_per_second = walks.filter(|_| seconds > 0.0).map(|walks| walks / seconds);
-    Walks { walks, walks_per_second, time_share: known(time) }
 }

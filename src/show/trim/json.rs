@@ -39,8 +39,8 @@ pub struct RoundDocument<'a> {
     taken: Taken,
     process: RoundProcess,
     predicted: Option<HeldRow>,
-    pub receipt: Option<&'a TrimReceipt>,
-    pub outcome: Option<OutcomeRow>,
+    receipt: Option<&'a TrimReceipt>,
+    outcome: Option<OutcomeRow>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -85,14 +85,7 @@ pub struct OutcomeRow {
     price: Price,
     returned_bytes: i64,
     error_share: Option<f64>,
-    arenas: Vec<ArenaOutcomeRow>,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct ArenaOutcomeRow {
-    #[serde(flatten)]
-    outcome: ArenaOutcome,
-    returned_bytes: i64,
+    arenas: Vec<ArenaOutcome>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -127,15 +120,20 @@ impl TrimDocument {
 }
 
 impl<'a> RoundDocument<'a> {
-    pub fn of(snapshot: &Snapshot, prediction: &Known<Prediction>) -> RoundDocument<'a> {
+    pub fn of(
+        snapshot: &Snapshot,
+        prediction: &Known<Prediction>,
+        receipt: Option<&'a TrimReceipt>,
+        done: Option<(&Outcome, &Price)>,
+    ) -> RoundDocument<'a> {
         RoundDocument {
             schema: SCHEMA,
             host: Host::here(),
             taken: Taken::of(snapshot),
             process: RoundProcess { pid: snapshot.os.process.pid },
             predicted: prediction.as_ref().ok().map(|prediction| HeldRow::from(&prediction.total)),
-            receipt: None,
-            outcome: None,
+            receipt,
+            outcome: done.map(|(outcome, price)| OutcomeRow::of(outcome, price)),
         }
     }
 }
@@ -173,16 +171,12 @@ impl From<&Held> for HeldRow {
 
 impl OutcomeRow {
     pub fn of(outcome: &Outcome, price: &Price) -> OutcomeRow {
-        let arena = |arena: &ArenaOutcome| ArenaOutcomeRow {
-            outcome: *arena,
-            returned_bytes: arena.returned_bytes(),
-        };
         OutcomeRow {
             outcome: outcome.clone(),
             price: *price,
             returned_bytes: outcome.returned_bytes(),
             error_share: outcome.error_share(),
-            arenas: outcome.arenas.iter().map(arena).collect(),
+            arenas: outcome.arenas.clone(),
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    fn seconds(&self) -> f64 {
+    pub fn seconds(&self) -> f64 {
         self.before.as_ref().map_or(0.0, |before| self.now.at - before.at)
     }
     /// The rate of a figure that `of` takes from a sample.

@@ -237,7 +237,7 @@ fn rows(kept: &Kept, of: impl Fn(&Account) -> Vec<Figure>) -> Vec<Row> {
         let mut figures = figures.as_ref()?.iter();
         Some(figures.find(|figure| figure.key == key).map_or(0, |figure| figure.resident_bytes))
     };
-    let seconds = kept.before.as_ref().map_or(0.0, |before| kept.now.at - before.at);
+    let seconds = kept.seconds();
     let row = |figure: Figure| Row {
         rate: rate(find(&last, &figure.key), Some(figure.resident_bytes), seconds),
         since_mark: growth(find(&mark, &figure.key), Some(figure.resident_bytes)),

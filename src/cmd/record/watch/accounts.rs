@@ -147,7 +147,7 @@ impl Watch {
             Depth::Shallow => ("account", format!("the next attempt is in {again} s")),
         };
         let text = format!("pid {}: no {what}: {gap}; {next}", jvm.process.pid);
-        self.given_up += 1;
+        self.counts.given_up += 1;
         crate::say!("marusa: {text}");
         self.writer.note(at, &text);
     }

@@ -6,8 +6,7 @@ use crate::experiment::compare_result::{ArmCount, Cell, Row};
 use crate::experiment::stats::Scale;
 use crate::experiment::trial_record::{ResidentAreas, Trial, Unit};
 use crate::map::Area;
-use crate::show::compare::Result;
-use crate::show::compare::figure;
+use crate::show::compare::{Result, figure};
 use crate::show::plot::{self, Dot, Room, Series, Span, escaped};
 use crate::show::units::human;
 
