@@ -1,5 +1,5 @@
-//! A library or an agent starts processes by `fork` itself: the price is that of `fork-large-heap`, and no option of the JVM changes
-//! it.
+//! A library or an agent starts processes by `fork` itself: the price is that of `fork-large-heap`, and no option of the JVM
+//! changes it.
 
 use super::launch_mechanism::Price;
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
