@@ -2,6 +2,7 @@
 
 use super::cells;
 use crate::experiment::bench::rounds::{Mean, Ratio};
+use crate::experiment::bench::spread::Spread;
 use crate::show::plot::{self, Dot, Room, Row, Span};
 
 const OURS: usize = 0;
@@ -34,6 +35,12 @@ impl Picture {
         }
     }
 
+    pub fn spread(&mut self, name: impl Into<String>, spread: Option<Spread>) {
+        if let Some(Spread { median, min, max, .. }) = spread {
+            self.row(OURS, name, median, Some((min, max)), cells::spread(spread));
+        }
+    }
+
     /// A figure of a publication, with its range where it has one.
     pub fn published(&mut self, name: impl Into<String>, figure: f64, range: Option<(f64, f64)>, said: &str) {
         self.row(PUBLISHED, name, figure, range, format!("{said} (published)"));
@@ -55,7 +62,7 @@ impl Picture {
 
     /// `None`: there is nothing to draw.
     pub fn svg(&self) -> Option<String> {
-        let plot = plot::rows(Room::WHOLE, &self.title, self.unit, &self.rows, self.zero);
+        let plot = plot::rows(Room::LONG_NAMES, &self.title, self.unit, &self.rows, self.zero);
         let own = plot.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
         let styled = own.replacen('>', &format!("><style>{}</style>", plot::STYLE), 1);
         (!self.rows.is_empty()).then_some(styled)

@@ -1,10 +1,11 @@
 //! `marusa bench touch`: what the first touch costs by page size, and the page tables that it leaves.
 
 use super::cells::{lines, median, spread};
+use super::picture::Picture;
 use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
 use crate::base::{Bytes, Gap, counted};
 use crate::experiment::bench::touch::{Arm, ArmFigures, By, Figures, Settings, figures};
-use crate::experiment::bench::trials::{ArmRow, OfArm};
+use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::map::model::GapRow;
 use crate::show::table::Table;
 use crate::show::units::human;
@@ -56,6 +57,15 @@ impl Experiment for Settings {
         let what =
             format!("the first touch of {}, {}, seed {seed}", human(*bytes), counted(*rounds, "round"));
         [what, machine(&self.machine)]
+    }
+
+    fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
+        let mut picture =
+            Picture::new("First touch of memory: CPU time, median, least and most", "ns for 4 KiB", None);
+        for row in arms {
+            picture.spread(row.arm.name(), row.figures.cpu_ns_per_4k);
+        }
+        Some(picture)
     }
 
     fn tables(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()> {

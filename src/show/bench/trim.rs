@@ -1,6 +1,7 @@
 //! `marusa bench trim`: what each way of giving memory back costs and brings, against none.
 
 use super::cells::{fine_ratio, lines, median, mib};
+use super::picture::Picture;
 use super::rounds::{Experiment, Nothing, Results, machine};
 use crate::base::{Bytes, Gap, Why, counted};
 use crate::experiment::bench::trials::OfArm;
@@ -64,6 +65,19 @@ impl Experiment for Settings {
     fn head(&self) -> [String; 2] {
         let what = format!("what giving freed memory back costs and brings; JDK {}", self.jdk);
         [format!("{what}; seed {}", self.seed), machine(&self.machine)]
+    }
+
+    fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
+        let mut picture =
+            Picture::new("Giving memory back: time, against as it is", "times as long", Some(1.0));
+        let Published { cost_x86_percent, cost_power_percent } = PUBLISHED;
+        for (name, percent) in [("x86, 2010", cost_x86_percent), ("POWER, 2010", cost_power_percent)] {
+            picture.published(name, 1.0 + percent / 100.0, None, &format!("{percent} %"));
+        }
+        for row in arms {
+            picture.ratio(row.arm.way.name(), row.figures.jit.as_ref().and_then(|jit| jit.time_ratio));
+        }
+        Some(picture)
     }
 
     fn tables(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()> {

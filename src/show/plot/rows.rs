@@ -54,6 +54,9 @@ impl Room {
         note_letters: 32,
         steps: 6,
     };
+    /// The same, for names of arms.
+    pub const LONG_NAMES: Room =
+        Room { label: 200.0, note: 180.0, label_letters: 28, note_letters: 29, ..Room::WHOLE };
     /// Two next to each other.
     pub const HALF: Room =
         Room { width: 500.0, label: 100.0, note: 100.0, label_letters: 13, note_letters: 16, steps: 4 };
