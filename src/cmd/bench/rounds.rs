@@ -190,7 +190,7 @@ pub fn run<B: Bench>(
     // Ends before the programs that it may still run.
     let mut bench = bench;
     let host = Host { settings: &settings, programs: &programs, state: &state };
-    let stopped = measure(&mut bench, arms, &host, args.turns.quiet, (&mut trials, &mut saved))?;
+    let stopped = measure(&mut bench, arms, &host, args.turns.quiet, &mut trials, &mut saved)?;
     let of_arms = arms.iter().map(|arm| OfArm::among(&trials, arm));
     let rows: Vec<RowOf<B::Of>> = of_arms.map(|of| of.row(settings.summary(&of))).collect();
     let complete = !stopped && rows.iter().all(|row| row.counted > 0 && B::Of::is_complete(row));
@@ -223,7 +223,8 @@ fn measure<B: Bench>(
     arms: &[ArmOf<B>],
     host: &Host<B::Of>,
     quiet: QuietArgs,
-    (trials, saved): (&mut Vec<TrialOf<B::Of>>, &mut Saved<TrialOf<B::Of>>),
+    trials: &mut Vec<TrialOf<B::Of>>,
+    saved: &mut Saved<TrialOf<B::Of>>,
 ) -> anyhow::Result<bool> {
     let seed = *host.settings.clone().turns().1;
     let rounds: Vec<usize> = arms.iter().map(|arm| host.settings.rounds_of(arm)).collect();
