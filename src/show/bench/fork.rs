@@ -85,7 +85,7 @@ impl Experiment for Settings {
     fn picture(Results { report, .. }: &Results<Settings>) -> Option<Picture> {
         let title = "Starting a process: small pages by large ones";
         let mut picture = Picture::new(title, "times as long", Some(1.0));
-        for one in report.by_pages.iter().filter(|one| one.arm.pages == PageMode::HugeTlb2M) {
+        for one in &report.by_pages {
             let heap = heap_name(one.arm.heap_bytes);
             for known in PUBLISHED.iter().filter(|known| known.heap_bytes == one.arm.heap_bytes) {
                 picture.published(format!("{heap}, 2008"), known.ratio, None, &number(known.ratio));
