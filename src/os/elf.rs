@@ -170,7 +170,7 @@ impl Image {
         None
     }
 
-    /// Tags and values of the dynamic section; none where there is no such section.
+    /// Tags and values of the dynamic section; empty if the image has none.
     pub(super) fn dynamic_entries(&self, memory: &dyn Memory) -> Result<Vec<(u64, u64)>, Fault> {
         let dynamic = self.dynamic.unwrap_or_default();
         let mut entries = Vec::new();

@@ -70,7 +70,7 @@ pub fn fine_ratio(ratio: Option<Ratio>) -> String {
     interval(ratio, |value| format!("{value:.3}"))
 }
 
-/// "0.30 to 2.45": the middle of so wide an interval is no figure.
+/// An interval wider than `WIDEST` is shown without its estimate: "0.30 to 2.45".
 fn interval(ratio: Option<Ratio>, number: fn(f64) -> String) -> String {
     match ratio {
         None => "-".to_string(),
