@@ -16,20 +16,16 @@
 
 pub mod act;
 pub mod advise;
-pub mod alloc;
-pub mod base;
 pub mod cmd;
 pub mod doctor;
 pub mod experiment;
-pub mod jvm;
 pub mod ledger;
-pub mod map;
 pub mod measure;
-pub mod os;
 pub mod pages;
 pub mod record;
 pub mod serve;
 pub mod show;
-pub mod snapshot;
 pub mod store;
 pub mod why;
+
+pub use marusa_account::{alloc, base, jvm, map, os, say, snapshot};

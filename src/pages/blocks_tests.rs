@@ -1,6 +1,6 @@
 use super::*;
 use crate::jvm::Kind;
-use crate::map::join::tests::{extent, snapshot};
+use crate::map::made_up::{extent, snapshot};
 
 const M2: u64 = 2 << 20;
 

@@ -6,7 +6,7 @@ use super::{audit, pages, trim};
 use crate::base::{Gap, Range, Why};
 use crate::map::audit::malloc::{ArenaRow, MallocAudit, MmappedRow, TagRow};
 use crate::map::audit::{Agreement, Audit, AuditRow, Disagreement, Figure};
-use crate::map::malloc::tests::everything;
+use crate::map::made_up::everything;
 use crate::map::page_use::{PageUse, Provider};
 use crate::map::trim::{ArenaOutcome, Outcome, predict};
 use crate::map::{Account, Area, join};
@@ -29,7 +29,7 @@ fn narrow(write: impl Fn(&mut dyn Write) -> io::Result<()>) -> String {
 }
 
 fn snapshot() -> Snapshot {
-    let run = crate::map::join::tests::run;
+    let run = crate::map::made_up::run;
     everything(vec![run(0x10_0000, 0x11_0000, 1), run(0x20_0000, 0x20_4000, 1)])
 }
 

@@ -1,7 +1,7 @@
 //! The pages that people read: each is in the table of contents, no link leads nowhere, each command of the README and of the
 //! playbooks parses.
 
-use crate::ratchets::{root, texts};
+use crate::ratchets::{root, sources};
 use marusa::cmd::commands;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,8 +122,7 @@ pub fn columns(line: &str) -> Option<Vec<&str>> {
 
 #[test]
 fn tables_in_the_pages_have_the_columns_that_are_printed_today() {
-    let mut sources = Vec::new();
-    texts(&root().join("src"), "rs", &mut sources);
+    let sources = sources();
     let is_printed = |column: &str| {
         let literals = [format!("\"{column}\""), format!("\">{column}\"")];
         sources.iter().any(|(_, text)| literals.iter().any(|literal| text.contains(literal)))

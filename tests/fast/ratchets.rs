@@ -10,6 +10,20 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Where the product's sources are: the program, and the crate below it.
+pub fn source_roots() -> [PathBuf; 2] {
+    [root().join("src"), root().join("crates/marusa-account/src")]
+}
+
+/// The product's sources.
+pub fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for directory in source_roots() {
+        texts(&directory, "rs", &mut found);
+    }
+    found
+}
+
 /// Texts below `directory` with this extension.
 pub fn texts(directory: &Path, extension: &str, found: &mut Vec<(PathBuf, String)>) {
     for path in fs::read_dir(directory).expect("a directory").flatten().map(|entry| entry.path()) {
@@ -36,8 +50,7 @@ fn lines_of_code(text: &str) -> usize {
 }
 
 fn counted() -> BTreeMap<String, usize> {
-    let mut sources = Vec::new();
-    texts(&root().join("src"), "rs", &mut sources);
+    let sources = sources();
     let product: Vec<&str> = sources.iter().map(|(path, text)| product(path, text)).collect();
     let of = |word: &str| product.iter().map(|text| text.matches(word).count()).sum::<usize>();
     BTreeMap::from([

@@ -1,8 +1,8 @@
 //! The walls of the house, kept by a machine: which room may name which, how long a file may be, and that every module
 //! says why it exists.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::ratchets::{source_roots, sources};
+use std::path::Path;
 
 /// A room, and the rooms it may name.
 const ROOMS: &[(&str, &[&str])] = &[
@@ -70,27 +70,9 @@ const ROOMS: &[(&str, &[&str])] = &[
 const FILE_LINES_MAX: usize = 400;
 const LINE_COLUMNS_MAX: usize = 132;
 
-fn sources() -> Vec<(PathBuf, String)> {
-    let mut files = Vec::new();
-    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).expect("src is there").flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path).expect("UTF-8");
-                files.push((path, text));
-            }
-        }
-    }
-    assert!(files.len() > 20, "the scan found the sources");
-    files
-}
-
 /// The room of a source file; `None` for main.rs and lib.rs.
 fn room(path: &Path) -> Option<String> {
-    let relative = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).ok()?;
+    let relative = source_roots().iter().find_map(|root| path.strip_prefix(root).ok())?.to_path_buf();
     (relative.components().count() > 1)
         .then(|| relative.components().next()?.as_os_str().to_str().map(str::to_string))?
 }

@@ -1,7 +1,7 @@
 //! Words that native readers stumble over, and a private word where the field has one: `docs/vocabulary.md` has the terms. Some may
 //! stand nowhere in the repository, some not in what a user reads.
 
-use crate::ratchets::{root, texts};
+use crate::ratchets::{root, source_roots, texts};
 use regex::Regex;
 use std::fs;
 use std::path::PathBuf;
@@ -57,6 +57,7 @@ fn prose() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for (directory, ending) in [
         ("src", "rs"),
+        ("crates", "rs"),
         ("tests", "rs"),
         ("tests", "c"),
         ("tests", "cpp"),
@@ -131,7 +132,7 @@ fn what_users_read_is_plain() {
     let mut found = Vec::new();
     for (path, text) in prose() {
         let place = path.display().to_string();
-        if path.starts_with(root().join("src")) && !place.ends_with("tests.rs") {
+        if source_roots().iter().any(|root| path.starts_with(root)) && !place.ends_with("tests.rs") {
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
             let code: String =
                 code.lines().filter(|line| !is_comment(line)).flat_map(|line| [line, "\n"]).collect();

@@ -4,7 +4,7 @@ use super::*;
 use crate::base::{Gap, Why};
 use crate::jvm::{Gc, Kind};
 use crate::map::join;
-use crate::map::join::tests::{extent, run, snapshot};
+use crate::map::made_up::{extent, run, snapshot};
 use crate::map::why;
 use crate::map::why::CauseId;
 use crate::os::host_pages::HostPages;

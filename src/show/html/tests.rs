@@ -4,7 +4,7 @@ use crate::doctor::{Cost, Evidence, Level, Remedy, Subject};
 use crate::jvm::Held;
 use crate::jvm::Kind;
 use crate::map::join;
-use crate::map::join::tests::{extent, run, snapshot};
+use crate::map::made_up::{extent, run, snapshot};
 use crate::map::{Area, grid};
 use crate::measure::history::{Detail, Row};
 

@@ -320,7 +320,7 @@ mod tests {
                 note: None,
             };
             fit(&mut bytes, &plan, 7).expect("written");
-            let snapshot = crate::map::join::tests::snapshot("", Vec::new(), Vec::new());
+            let snapshot = crate::map::made_up::snapshot("", Vec::new(), Vec::new());
             after(&mut bytes, &snapshot, &plan, &asked(), &done, &second).expect("written");
         }
         let text = String::from_utf8(bytes).expect("UTF-8");

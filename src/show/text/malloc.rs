@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::map::MemoryMap;
     use crate::map::join;
-    use crate::map::malloc::tests::everything;
+    use crate::map::made_up::everything;
     use crate::show::text::{by_area_and_part, by_mapping, by_paper, head};
     use crate::show::width::within;
     use crate::snapshot::Snapshot;
@@ -165,8 +165,8 @@ mod tests {
 
     fn text_of(table: impl Fn(&mut dyn Write, &Account, &Snapshot, &MemoryMap) -> io::Result<()>) -> String {
         let snapshot = everything(vec![
-            crate::map::join::tests::run(0x10_0000, 0x11_0000, 1),
-            crate::map::join::tests::run(0x20_0000, 0x20_4000, 1),
+            crate::map::made_up::run(0x10_0000, 0x11_0000, 1),
+            crate::map::made_up::run(0x20_0000, 0x20_4000, 1),
         ]);
         let map = join(&snapshot);
         let account = Account::of(&snapshot, &map);

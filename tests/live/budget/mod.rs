@@ -1,5 +1,5 @@
 //! Whatever a target looks like, each command ends within its time and its memory, names what it gave up, and ends soon after
-//! a signal (`src/os/budget.rs`). The targets are processes that are made to be slow or large to read.
+//! a signal (`crates/marusa-account/src/os/budget.rs`). The targets are processes that are made to be slow or large to read.
 
 mod limits;
 mod signals;

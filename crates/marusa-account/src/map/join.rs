@@ -220,4 +220,4 @@ fn balance(spans: &[Span], owners: &[Owner], snapshot: &Snapshot) -> Balance {
 
 #[cfg(test)]
 #[path = "join_tests.rs"]
-pub mod tests;
+mod tests;

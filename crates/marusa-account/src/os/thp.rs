@@ -136,6 +136,6 @@ pub fn chosen(text: &str) -> Option<String> {
     Some(rest.split_once(']')?.0.to_string())
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "made-up"))]
 #[path = "thp_tests.rs"]
 pub mod tests;

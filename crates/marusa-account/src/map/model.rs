@@ -351,30 +351,3 @@ fn threads(snapshot: &Snapshot, map: &MemoryMap, known: Knowledge) -> Vec<Thread
     };
     jvm.threads.iter().map(thread).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    impl Account {
-        /// An account of these areas alone; malloc was read if it has freed memory.
-        pub fn made_up(figures: &[(Area, Bytes)]) -> Account {
-            let area = |(area, resident_bytes): &(Area, Bytes)| AreaAccount {
-                amounts: Amounts { resident_bytes: *resident_bytes, ..Amounts::default() },
-                area: *area,
-                paper_area: None,
-                mappings: None,
-                parts: Vec::new(),
-            };
-            let resident_bytes = figures.iter().map(|(_, bytes)| bytes).sum();
-            let sums = MallocSums { trimmable_bytes: Some(0), ..MallocSums::default() };
-            let is_walked = figures.iter().any(|(area, _)| *area == Area::MallocFreed);
-            Account {
-                malloc: is_walked.then(|| MallocAccount { sums, ..MallocAccount::default() }),
-                totals: Totals { resident_bytes, ..Totals::default() },
-                areas: figures.iter().map(area).collect(),
-                ..Account::default()
-            }
-        }
-    }
-}

@@ -1,89 +1,11 @@
 use super::*;
-use crate::alloc::{ArenaFigures, ArenaHeap, Interval, State};
-use crate::base::{Addr, Range};
-use crate::jvm::{How, Kind};
+use crate::alloc::State;
+use crate::base::Range;
+use crate::jvm::Kind;
 use crate::map::account::by_area;
-use crate::map::join::tests::{extent, run, snapshot, unknown};
+use crate::map::made_up::{MAPS, arena, everything, extent, interval, run, snapshot, unknown, view};
 use crate::map::{join, law};
 use crate::os::pagemap::PageRun;
-
-const RESERVED: Range = Range { start: Addr(0x10_0000), end: Addr(0x11_0000) };
-
-fn interval(start: u64, end: u64, arena: Option<usize>, shares: &[(State, u64)]) -> Interval {
-    let sum: u64 = shares.iter().map(|(_, bytes)| bytes).sum();
-    assert_eq!(sum, end - start, "shares of an interval sum to it");
-    Interval { range: Range::of(start, end), arena, shares: shares.to_vec() }
-}
-
-fn arena(number: usize, figures: Known<ArenaFigures>) -> Arena {
-    let in_arena = Range::of(RESERVED.start.0, 0x10_8000);
-    Arena {
-        at: Addr(0x10_0030),
-        number,
-        heaps: vec![ArenaHeap { reserved: RESERVED, in_arena }],
-        system_bytes: in_arena.bytes(),
-        attached_threads: Some(2),
-        threads: Vec::new(),
-        figures,
-    }
-}
-
-fn view(arenas: Vec<Arena>, mmapped: Vec<Range>, intervals: Vec<Interval>) -> AllocView {
-    AllocView {
-        other: None,
-        allocator: "glibc 2.36".to_string(),
-        arenas,
-        mmapped,
-        intervals,
-        in_use: vec![
-            BlockCount { blocks: 2, bytes: 0x1001 },
-            BlockCount { blocks: 9, bytes: 0x2ff5 },
-            BlockCount::default(),
-        ],
-        gaps: Vec::new(),
-    }
-}
-
-const MAPS: &str = "100000-110000 rw-p 00000000 00:00 0 \n200000-204000 rw-p 00000000 00:00 0 \n";
-
-/// An arena with everything in it, of odd sizes, and a mapped chunk.
-pub fn everything(pages: Vec<PageRun>) -> Snapshot {
-    let mut snapshot = snapshot(MAPS, pages, Vec::new());
-    if let Ok(jvm) = &mut snapshot.jvm {
-        jvm.block_owners.push(BlockOwner {
-            kind: Kind::JitWork,
-            part: "C2 arenas".to_string(),
-            nmt_tag: Some("Compiler".to_string()),
-            how: How::NmtHeader,
-        });
-    }
-    let intervals = vec![
-        interval(
-            0x10_0000,
-            0x10_4000,
-            Some(1),
-            &[
-                (State::InUse(0), 0xffd),
-                (State::InUse(1), 0x1ff9),
-                (State::Tcache, 0x7),
-                (State::Overhead, 0x1003),
-            ],
-        ),
-        interval(0x10_4000, 0x10_7000, Some(1), &[(State::Large, 0x2fff), (State::Unresolved, 1)]),
-        interval(0x10_7000, 0x10_9000, Some(1), &[(State::Top, 0x1000), (State::Beyond, 0x1000)]),
-        interval(0x10_9000, 0x11_0000, Some(1), &[(State::Beyond, 0x7000)]),
-        interval(
-            0x20_0000,
-            0x20_4000,
-            None,
-            &[(State::InUse(0), 4), (State::InUse(1), 0x3fec), (State::Overhead, 16)],
-        ),
-    ];
-    let figures = ArenaFigures { trimmable_bytes: 0x2000, top_kept_bytes: 0x1000, ..ArenaFigures::default() };
-    let chunk = Range::of(0x20_0000, 0x20_4000);
-    snapshot.alloc = Ok(view(vec![arena(1, Ok(figures))], vec![chunk], intervals));
-    snapshot
-}
 
 /// (area, part) to reserved and resident bytes.
 fn part(map: &MemoryMap, area: Area, part: &str) -> (u64, u64) {

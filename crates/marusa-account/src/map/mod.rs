@@ -12,6 +12,9 @@ pub mod grid;
 pub mod heap;
 pub mod join;
 pub mod law;
+#[cfg(any(test, feature = "made-up"))]
+#[path = "made_up_tests.rs"]
+pub mod made_up;
 pub mod malloc;
 pub mod model;
 pub mod page_claims;

@@ -3,7 +3,7 @@ use super::*;
 use crate::base::{Addr, Range};
 use crate::jvm::Kind;
 use crate::map::join;
-use crate::map::join::tests::{extent, run, snapshot};
+use crate::map::made_up::{extent, run, snapshot};
 use crate::map::types::Instance;
 use crate::os::host_pages::HostPages;
 use crate::os::hugetlb::{Limit, Pool};

@@ -1,7 +1,7 @@
 use super::*;
 use crate::jvm::Kind;
 use crate::map::join;
-use crate::map::join::tests::{extent, run, snapshot};
+use crate::map::made_up::{extent, run, snapshot};
 use crate::os::page_kind::Backing;
 
 impl Grid {

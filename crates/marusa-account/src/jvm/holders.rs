@@ -121,27 +121,3 @@ impl Holders {
         self.gaps.iter().all(|gap| !gap.why.is_given_up()).then_some(self)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    impl Held {
-        /// In blocks of 4 KiB.
-        pub fn made_up(holder: &str, bytes: Bytes) -> Held {
-            Held {
-                holder: holder.to_string(),
-                how: HeldBy::Field,
-                kind: Some("rocksdb::LRUCache".to_string()),
-                library: None,
-                bytes,
-                blocks: bytes / 4096,
-                direct_bytes: None,
-                direct_blocks: None,
-                types: Vec::new(),
-                is_mapping: false,
-                large: Vec::new(),
-            }
-        }
-    }
-}

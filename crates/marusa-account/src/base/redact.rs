@@ -121,7 +121,7 @@ pub fn url(text: &str) -> String {
 }
 
 /// The words of a line without quotation marks, for tests.
-#[cfg(test)]
+#[cfg(any(test, feature = "made-up"))]
 pub fn words_of(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_string).collect()
 }

@@ -2,12 +2,6 @@ use super::*;
 use crate::base::Addr;
 use crate::map::{Balance, Figures, Owner, Share};
 
-impl Estimate {
-    pub fn exactly(bytes: Bytes) -> Estimate {
-        Estimate { bytes, low: bytes, high: bytes }
-    }
-}
-
 const M: u64 = 1 << 20;
 const HEAP: u64 = 0x1_0000_0000;
 const ARENA: u64 = 0x2_0000_0000;

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::map::Area;
     use crate::map::join::join;
-    use crate::map::malloc::tests::everything;
+    use crate::map::made_up::everything;
     use crate::map::sums::{Sum, Sums};
     use serde_json::{Value, json};
 

@@ -136,4 +136,4 @@ fn figures(alloc: &AllocView, divided: &Divided) -> Known<ArenaFigures> {
 
 #[cfg(test)]
 #[path = "malloc/tests.rs"]
-pub mod tests;
+mod tests;

@@ -1,70 +1,8 @@
 use super::*;
-use crate::base::{Addr, Known};
-use crate::jvm::{Extent, How, JvmView, Kind};
+use crate::base::Addr;
+use crate::jvm::Kind;
 use crate::map::law;
-use crate::os::maps;
-use crate::os::pagemap::PageRun;
-use crate::os::status::Status;
-use crate::os::target::{OsView, ProcessFacts};
-use crate::snapshot::Taken;
-use std::collections::BTreeMap;
-
-pub fn run(start: u64, end: u64, mapped_times: u32) -> PageRun {
-    PageRun { range: Range::of(start, end), bits: PageRun::PRESENT, page_bytes: 4096, mapped_times }
-}
-
-pub fn extent(start: u64, end: u64, kind: Kind, part: &str, in_use: Option<u64>) -> Extent {
-    let range = Range::of(start, end);
-    Extent { range, kind, part: part.to_string(), in_use_bytes: in_use, how: How::VmStructs }
-}
-
-pub fn unknown<T>() -> Known<T> {
-    Err(Gap::new("not read", Why::NotRead))
-}
-
-pub fn snapshot(maps: &str, pages: Vec<PageRun>, extents: Vec<Extent>) -> Snapshot {
-    let os = OsView {
-        process: ProcessFacts::default(),
-        status: Status::default(),
-        mappings: maps::parse(maps.as_bytes()).0,
-        pages: Ok(pages),
-        tasks: Vec::new(),
-        gaps: Vec::new(),
-        late: None,
-        page_sizes: None,
-        smaps: None,
-    };
-    let jvm = JvmView {
-        vm: "hotspot".to_string(),
-        version: unknown(),
-        major: unknown(),
-        gc: unknown(),
-        library: String::new(),
-        build_id: None,
-        nmt: unknown(),
-        flags: BTreeMap::new(),
-        heap: unknown(),
-        code: unknown(),
-        classes: unknown(),
-        threads: Vec::new(),
-        extents,
-        block_owners: Vec::new(),
-        nmt_counts: Ok(Vec::new()),
-        holders: None,
-        loaders: None,
-        buffers: None,
-        histogram: None,
-        gaps: Vec::new(),
-    };
-    Snapshot {
-        taken: Taken::default(),
-        os,
-        images: Vec::new(),
-        jvm: Ok(jvm),
-        alloc: unknown(),
-        links: Vec::new(),
-    }
-}
+use crate::map::made_up::{extent, run, snapshot};
 
 /// (part, resident bytes) of each share of each span.
 fn spans(map: &MemoryMap) -> Vec<(&str, u64)> {

@@ -5,7 +5,7 @@ use super::super::ring;
 use super::*;
 
 /// Each after a line "@SYSTEM/NAME", as `events/SYSTEM/NAME/format` gives it; long lists of flags are cut.
-const FORMATS: &str = include_str!("../../../tests/data/trace/formats-6.18.txt");
+const FORMATS: &str = include_str!("../../../../../tests/data/trace/formats-6.18.txt");
 
 fn formats() -> BTreeMap<Source, Format> {
     let parts: BTreeMap<&str, &str> = FORMATS.split('@').filter_map(|part| part.split_once('\n')).collect();
@@ -161,7 +161,7 @@ fn events_that_are_cut_or_strange_are_counted_and_no_more() {
 /// The bytes that one CPU had after `echo 1 > /proc/sys/vm/compact_memory` and `true`, and the kernel's own text for them.
 #[test]
 fn a_page_of_linux_6_18_says_what_the_kernel_prints_of_it() {
-    let page = include_bytes!("../../../tests/data/trace/page-6.18.bin");
+    let page = include_bytes!("../../../../../tests/data/trace/page-6.18.bin");
     let form = FORMATS.split("@header_page\n").nth(1).and_then(PageForm::parse).expect("a form");
     let decoder = decoder();
     let mut said = Vec::new();
