@@ -42,11 +42,16 @@ public final class LiveSet {
     private final AtomicLong operations = new AtomicLong();
     private static volatile long sink;
 
-    private LiveSet(long liveBytes) {
+    LiveSet(long liveBytes) {
         trees = new Node[(int) Math.max(1, liveBytes / NODE_BYTES / KEPT_NODES)];
         for (int i = 0; i < trees.length; i++) {
             trees[i] = tree(KEPT_NODES, i);
         }
+    }
+
+    /** Another tree in place of one. */
+    void replace(int at) {
+        trees[at % trees.length] = tree(KEPT_NODES, at);
     }
 
     private static Node tree(int nodes, long key) {

@@ -87,14 +87,19 @@ fn a_server_on_small_and_on_huge_pages_and_what_is_saved_is_not_done_again() {
     let (save, state) = (scene.path("trials"), scene.path("state"));
     let mut arguments =
         vec!["throughput", "--heaps", "128m", "--pages", "4k,hugetlb-2m", "--rounds", "1", "--seed", "7"];
-    arguments.extend(["--warm-up", "1s", "--duration", "2s", "--clients", "4", "--json"]);
+    // At a rate that any machine keeps, once the pages of the scenario are compiled.
+    arguments.extend(["--warm-up", "8s", "--duration", "3s", "--clients", "4", "--rate", "20", "--json"]);
+    arguments.extend(["--live", "16m", "--first-touch", "start"]);
     arguments.extend(["--save", &save, "--state", &state]);
     let output = scene.bench(&arguments);
     let found = json(&output);
     assert_eq!(found["schema"], "marusa/bench-throughput/2");
     assert_eq!((&found["complete"], output.status.code()), (&Value::Bool(true), Some(0)), "{found:#}");
     for arm in found["arms"].as_array().expect("arms") {
-        assert!(arm["requests_per_second"]["mean"].as_f64().expect("a rate") > 1.0, "{arm:#}");
+        let rate = arm["requests_per_second"]["mean"].as_f64().expect("a rate");
+        assert!((15.0..21.0).contains(&rate), "{arm:#}");
+        assert_eq!((&arm["arm"]["live_bytes"], &arm["arm"]["touch"]), (&(16 << 20).into(), &"start".into()));
+        assert!(arm["resident_bytes"]["mean"].as_f64().expect("bytes") > 128e6, "all of the heap is touched");
         assert!(arm["collections_per_minute"]["mean"].is_number(), "{arm:#}");
         assert!(arm["page_share_min"].as_f64().expect("verified") > 0.98, "{arm:#}");
     }
@@ -150,6 +155,29 @@ fn the_account_of_a_server_under_load_until_a_signal() {
         .map(|entry| entry.file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("marusa-")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// The libraries come from Maven Central once, 3 MB.
+#[test]
+fn the_account_of_a_batch_program_that_runs_again_and_again() {
+    let Some(scene) = Scene::new() else { return };
+    let mut arguments = vec!["account", "--program", "h2", "--runs", "1", "--duration", "6s", "--json"];
+    let missing = json(&scene.bench(&[arguments.as_slice(), &["--dry-run"]].concat()))["missing"].clone();
+    if let Some(why) = missing.get(0).and_then(Value::as_str) {
+        assert!(why.contains("--fetch brings it from Maven Central"), "{why}");
+        arguments.push("--fetch");
+    }
+    let output = scene.bench(&arguments);
+    let said = crate::common::text(&output.stderr);
+    if said.contains("could not be fetched") {
+        return crate::common::skip(&said);
+    }
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{found:#}{said}");
+    let run = &found["runs"][0];
+    let runs = run["said"].as_str().and_then(|said| said.split(' ').nth(1)?.parse::<u32>().ok());
+    assert!(runs.is_some_and(|runs| runs >= 1), "{run:#}");
+    assert!(run["series"]["malloc_freed_bytes"].is_array(), "{run:#}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The clients of the server: wrk with a script of ours, one thread a client, each with a session of its own. It asks as
 //! fast as it is answered, so its rate is the server's own pace, and its latencies are those of a server that is as busy as
-//! it can be.
+//! it can be; or at a fixed rate, where a late answer makes no request later.
 
 use super::{Server, ServerError};
 use crate::act::trial::{self, Running, Start, TrialError, Turn};
@@ -21,15 +21,21 @@ pub struct Load {
 }
 
 impl Load {
-    /// Load for `length`, rounded up to whole seconds.
-    pub fn start(server: &Server, clients: u32, length: Duration) -> Result<Load, ServerError> {
+    /// Load for `length`, rounded up to whole seconds. `rate`: requests a second of all clients.
+    pub fn start(
+        server: &Server,
+        clients: u32,
+        rate: Option<f64>,
+        length: Duration,
+    ) -> Result<Load, ServerError> {
         let failed = |path: &PathBuf, error| ServerError::File { path: path.clone(), error };
         let script = server.directory().join("load.lua");
         fs::write(&script, SCRIPT).map_err(|error| failed(&script, error))?;
         let output = server.directory().join("load.out");
         let seconds = length.as_secs_f64().ceil().max(1.0);
+        let between = rate.map(|rate| (1e6 * f64::from(clients) / rate).round().to_string());
         let clients = clients.to_string();
-        let command = [
+        let mut command = vec![
             "wrk".to_string(),
             format!("-t{clients}"),
             format!("-c{clients}"),
@@ -40,8 +46,9 @@ impl Load {
             script.display().to_string(),
             server.url("scenario"),
         ];
+        command.extend(between.into_iter().flat_map(|between| ["--".to_string(), between]));
         let limit = Duration::from_secs_f64(seconds) + LATE_MAX;
-        let running = trial::start(&Start::new(command.to_vec(), output.clone(), output.clone(), limit));
+        let running = trial::start(&Start::new(command, output.clone(), output.clone(), limit));
         let running = running.map_err(|error| match error {
             TrialError::Missing { .. } => ServerError::NoLoad(
                 "the load generator wrk is missing: install it (Debian: apt-get install wrk)".to_string(),

@@ -9,7 +9,7 @@ pub mod recipe;
 
 use super::signals;
 use super::trial::{self, Running, Start, TrialError, Turn};
-use crate::base::Gap;
+use crate::base::{Bytes, Gap};
 use crate::os::http;
 use std::fs;
 use std::io;
@@ -61,6 +61,8 @@ pub struct Wanted<'a> {
     pub feature: u32,
     /// Heap, collector, pages, logs.
     pub options: &'a [String],
+    /// Data that the JVM keeps alive besides the server's own, and where `bench.KeepAlive` is, which makes it.
+    pub alive: Option<(&'a Path, Bytes)>,
     /// It is ended after this, whatever happens.
     pub limit: Duration,
 }
@@ -197,6 +199,12 @@ fn command(wanted: &Wanted, base: &Path) -> Vec<String> {
             command.push(format!("--add-opens={package}=ALL-UNNAMED"));
         }
     }
+    let (mut class_path, mut alive) =
+        (format!("{tomee}/bin/bootstrap.jar:{tomee}/bin/tomcat-juli.jar"), Vec::new());
+    if let Some((classes, bytes)) = wanted.alive {
+        class_path.push_str(&format!(":{}", classes.display()));
+        alive = vec!["bench.KeepAlive".to_string(), (bytes >> 20).to_string()];
+    }
     command.extend([
         format!("-javaagent:{tomee}/lib/openejb-javaagent.jar"),
         format!("-Djava.util.logging.config.file={base}/conf/logging.properties"),
@@ -207,10 +215,10 @@ fn command(wanted: &Wanted, base: &Path) -> Vec<String> {
         format!("-Dcatalina.home={tomee}"),
         format!("-Djava.io.tmpdir={base}/temp"),
         "-classpath".to_string(),
-        format!("{tomee}/bin/bootstrap.jar:{tomee}/bin/tomcat-juli.jar"),
-        "org.apache.catalina.startup.Bootstrap".to_string(),
-        "start".to_string(),
+        class_path,
     ]);
+    command.extend(alive);
+    command.extend(["org.apache.catalina.startup.Bootstrap", "start"].map(String::from));
     command
 }
 

@@ -31,7 +31,7 @@ pub struct Recipe {
     /// The commands that it needs.
     needs: &'static str,
     /// The option that names its directory.
-    option: &'static str,
+    option: Option<&'static str>,
 }
 
 pub static DAY_TRADER: Recipe = Recipe {
@@ -41,25 +41,38 @@ pub static DAY_TRADER: Recipe = Recipe {
     proof: "tomee/webapps/daytrader/WEB-INF/web.xml",
     size: "some 100 MB",
     needs: "mvn, unzip, tar",
-    option: "--server",
+    option: Some("--server"),
 };
 
-pub static COMPILER: Recipe = Recipe {
-    title: "the Scala compiler",
-    name: "compiler",
-    script: include_str!("../../../scripts/recipes/compiler.bash"),
-    proof: "Shapes.scala",
-    size: "some 40 MB",
-    needs: "mvn",
-    option: "--compiler",
-};
+pub static COMPILER: Recipe =
+    Recipe { option: Some("--compiler"), ..batch("the Scala compiler", "compiler", "some 40 MB") };
+pub static LUCENE: Recipe = batch("the Lucene indexer", "lucene", "some 5 MB");
+pub static H2: Recipe = batch("the H2 database", "h2", "some 3 MB");
+pub static XALAN: Recipe = batch("the Xalan processor", "xalan", "some 4 MB");
+pub static PMD: Recipe = batch("the PMD checker", "pmd", "some 20 MB");
+
+/// One that `bench.Again` runs, by the words of its file `command`.
+const fn batch(title: &'static str, name: &'static str, size: &'static str) -> Recipe {
+    let script = include_str!("../../../scripts/recipes/batch.bash");
+    Recipe { title, name, script, proof: COMMAND, size, needs: "mvn, unzip", option: None }
+}
+
+/// Class, method and arguments of a batch program, one a line.
+const COMMAND: &str = "command";
+
+/// The words of a batch program's command; its output goes into `out`.
+pub fn command(installed: &Path, out: &Path) -> io::Result<Vec<String>> {
+    let words = fs::read_to_string(installed.join(COMMAND))?;
+    let [here, out] = [installed, out].map(|path| path.display().to_string());
+    Ok(words.lines().map(|word| word.replace("{here}", &here).replace("{out}", &out)).collect())
+}
 
 /// Why it is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
     #[error(
-        "{} is not at {}: --fetch brings it from Maven Central ({}; it needs the commands {}), or {} names the directory where \
-         a recipe has put it", recipe.title, directory.display(), recipe.size, recipe.needs, recipe.option
+        "{} is not at {}: --fetch brings it from Maven Central ({}; it needs the commands {}){}",
+        recipe.title, directory.display(), recipe.size, recipe.needs, recipe.elsewhere()
     )]
     Missing { recipe: &'static Recipe, directory: PathBuf },
     #[error("{} is not a directory that the recipe of {} made: it has no {}", directory.display(), recipe.title, recipe.proof)]
@@ -73,6 +86,12 @@ pub enum RecipeError {
 }
 
 impl Recipe {
+    fn elsewhere(&self) -> String {
+        let named =
+            self.option.map(|option| format!(", or {option} names the directory where a recipe has put it"));
+        named.unwrap_or_default()
+    }
+
     /// The directory in which it lies: the one that was named, or its place in the cache, where `fetch` brings it.
     pub fn directory(&'static self, named: Option<&Path>, fetch: bool) -> Result<PathBuf, RecipeError> {
         if let Some(directory) = named {
@@ -143,8 +162,11 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let error = DAY_TRADER.directory(Some(place.path()), true).expect_err("empty").to_string();
         assert!(error.contains("it has no tomee/webapps/daytrader"), "{error}");
-        fs::write(place.path().join("Shapes.scala"), "").expect("a file");
+        fs::write(place.path().join(COMMAND), "a.Main\nrun\n-d\n{out}\n{here}/in").expect("a file");
         assert!(COMPILER.directory(Some(place.path()), false).is_ok());
+        let here = place.path().display().to_string();
+        let words = command(place.path(), Path::new("/out")).expect("its words");
+        assert_eq!(words, ["a.Main", "run", "-d", "/out", &format!("{here}/in")]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 pub struct Args {
     #[command(flatten)]
     jdk: JdkArgs,
-    /// Which programs, with commas: daytrader (a server under load), compiler (a batch program, Scala's compiler)
+    /// Which programs, with commas: a server under load, and batch programs that run again and again
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "daytrader,compiler")]
     program: Vec<Program>,
     /// How often each: two can be compared
@@ -39,7 +39,7 @@ pub struct Args {
     /// Maximum Java heap for the server
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "256m")]
     heap: Bytes,
-    /// Maximum Java heap for the batch program: little, so that the rest is seen
+    /// Maximum Java heap for a batch program: little, so that the rest is seen
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "128m")]
     batch_heap: Bytes,
     /// Clients of the server that ask again as soon as they are answered
@@ -54,7 +54,7 @@ pub struct Args {
     /// A directory in which a recipe has put the compiler
     #[arg(long, value_name = "DIR")]
     compiler: Option<PathBuf>,
-    /// Bring what is missing of both from Maven Central, into the cache
+    /// Bring what is missing of them from Maven Central, into the cache
     #[arg(long)]
     fetch: bool,
     /// One offline page with the areas over time
@@ -134,10 +134,15 @@ impl saved::Settings for Settings {}
 fn installed(args: &Args) -> Vec<(Program, Result<PathBuf, String>)> {
     let fetch = args.fetch && !args.dry_run;
     let of = |program: &Program| {
-        let directory = match program {
-            Program::DayTrader => recipe::DAY_TRADER.directory(args.server.as_deref(), fetch),
-            Program::Compiler => recipe::COMPILER.directory(args.compiler.as_deref(), fetch),
+        let (recipe, named) = match program {
+            Program::DayTrader => (&recipe::DAY_TRADER, &args.server),
+            Program::Compiler => (&recipe::COMPILER, &args.compiler),
+            Program::Lucene => (&recipe::LUCENE, &None),
+            Program::H2 => (&recipe::H2, &None),
+            Program::Xalan => (&recipe::XALAN, &None),
+            Program::Pmd => (&recipe::PMD, &None),
         };
+        let directory = recipe.directory(named.as_deref(), fetch);
         (*program, directory.map_err(|error| error.to_string()))
     };
     args.program.iter().map(of).collect()

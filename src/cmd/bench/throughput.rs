@@ -10,9 +10,10 @@ use crate::act::server::ServerError;
 use crate::act::server::recipe;
 use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
-use crate::experiment::bench::throughput::{Settings, arms};
+use crate::experiment::bench::throughput::{FirstTouch, Settings, arms};
 use crate::show::bench::throughput::Lacking;
 use live::Live;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,13 +24,22 @@ pub struct Args {
     /// Sizes of the heap, with commas
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = amount::bytes, default_value = "256m,3584m")]
     heaps: Vec<Bytes>,
+    /// Data to keep alive besides the server's own, with commas: 0, or a size
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = amount::bytes, default_value = "0")]
+    live: Vec<Bytes>,
+    /// When pages of the heap are first touched, with commas: at their first use, or at the start (-XX:+AlwaysPreTouch)
+    #[arg(long, value_name = "WHEN", value_delimiter = ',', default_value = "use")]
+    first_touch: Vec<FirstTouch>,
     /// The collector; the source's JVM had the parallel one
     #[arg(long, value_name = "NAME", default_value = "parallel")]
     gc: String,
-    /// Clients that ask again as soon as they are answered
+    /// Clients that ask again as soon as they are answered, or at fixed moments (--rate)
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
     clients: u32,
-    /// Load that is not measured, after each start
+    /// Requests a second of all clients, asked on time even if answers are late; latencies are from when a request was due
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: Option<u32>,
+    /// Load that is not measured, after each start; as fast as it is answered
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "30s")]
     warm_up: Duration,
     /// How long each trial is measured; whole seconds
@@ -53,11 +63,13 @@ pub struct Args {
 
 /// The server does not start with less.
 const HEAP_MIN: Bytes = 96 << 20;
+/// The old generation of the parallel collector is two thirds of the heap (NewRatio=2).
+const LIVE_PERCENT_MAX: u64 = 64;
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdk = server_jdk(&args.jdk)?;
     let settings = settings(args, &jdk)?;
-    let arms = arms(&settings.heaps, &settings.pages);
+    let arms = arms(&settings);
     let is_dry_run = args.arms.saved.turns.dry_run;
     let found = recipe::DAY_TRADER.directory(args.server.as_deref(), args.fetch && !is_dry_run);
     let (installed, missing) = match found {
@@ -95,13 +107,27 @@ fn settings(args: &Args, jdk: &Jdk) -> anyhow::Result<Settings> {
     crate::pages::collectors::named(&args.gc, jdk.feature).map_err(Failure::usage)?;
     let mut pages = args.arms.pages.clone();
     pages.dedup();
+    let live: BTreeSet<Bytes> = args.live.iter().copied().collect();
+    if let (Some(heap), Some(live)) = (heaps.first(), live.last().filter(|live| **live > 0))
+        && *live > heap.saturating_sub(HEAP_MIN) * LIVE_PERCENT_MAX / 100
+    {
+        return Err(Failure::usage(format!(
+            "--live {} MiB: a heap of {} MiB has room for {LIVE_PERCENT_MAX} % of what the server leaves of it ({} MiB)",
+            live >> 20,
+            heap >> 20,
+            HEAP_MIN >> 20
+        )));
+    }
     Ok(Settings {
         machine: machine::here(),
         jdk: jdk.version.clone(),
         heaps,
+        live: live.into_iter().collect(),
+        touch: BTreeSet::from_iter(args.first_touch.iter().copied()).into_iter().collect(),
         pages,
         gc: args.gc.clone(),
         clients: args.clients,
+        rate: args.rate.map(f64::from),
         warm_up_seconds: args.warm_up.as_secs_f64().ceil(),
         seconds: args.duration.as_secs_f64().ceil(),
         rounds: args.rounds as usize,

@@ -8,39 +8,58 @@ use super::Machine;
 use super::http_load::HttpLoad;
 use crate::base::{Bytes, Gap};
 use crate::map::area::{Area, PaperArea};
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
 /// What is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {
-    /// The server under load.
+    /// The server under load
+    #[value(name = "daytrader")]
     DayTrader,
-    /// Scala's compiler, again and again: in place of DaCapo, which no registry has.
+    /// Scala's compiler
     Compiler,
+    /// Lucene indexes texts
+    Lucene,
+    /// H2, statements of SQL
+    H2,
+    /// Xalan transforms XML
+    Xalan,
+    /// PMD checks Java sources
+    Pmd,
+}
+
+impl Program {
+    pub fn title(self) -> &'static str {
+        match self {
+            Program::DayTrader => "DayTrader on TomEE",
+            Program::Compiler => "Scala's compiler",
+            Program::Lucene => "Lucene, an index of texts",
+            Program::H2 => "H2, a database in memory",
+            Program::Xalan => "Xalan, XSLT",
+            Program::Pmd => "PMD, a checker of Java sources",
+        }
+    }
+
+    /// A server under load; all others are batch programs, which run again and again: in place of DaCapo, which no registry has.
+    pub fn is_server(self) -> bool {
+        self == Program::DayTrader
+    }
 }
 
 impl fmt::Display for Program {
     fn fmt(&self, into: &mut fmt::Formatter) -> fmt::Result {
-        into.write_str(match self {
-            Program::DayTrader => "daytrader",
-            Program::Compiler => "compiler",
-        })
-    }
-}
-
-impl FromStr for Program {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Program, String> {
-        let found = [Program::DayTrader, Program::Compiler].into_iter().find(|one| one.to_string() == text);
-        found.ok_or_else(|| format!("'{text}' is neither daytrader nor compiler"))
+        into.write_str(self.to_possible_value().as_ref().map_or("", PossibleValue::get_name))
     }
 }
 
 /// What was asked for, and where.
-#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Settings {
     pub machine: Machine,
     pub jdk: String,
@@ -55,7 +74,7 @@ pub struct Settings {
 }
 
 /// The account at one moment, in resident bytes.
-#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Sample {
     /// Since the load, or the program, began.
     pub seconds: f64,
@@ -75,7 +94,7 @@ impl Sample {
 }
 
 /// One run of a program.
-#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Run {
     pub program: Program,
     /// From 1.
@@ -95,7 +114,7 @@ pub struct Run {
 }
 
 /// A row of the paper's table, and the figures shown with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, schemars::JsonSchema, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Row {
     JavaHeap,
@@ -156,7 +175,7 @@ impl Row {
 }
 
 /// The published figures of DayTrader, among them the memory without the Java heap.
-#[derive(Clone, Copy, Debug, schemars::JsonSchema, serde::Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Published {
     pub non_java_mb_after_9_minutes: u64,
     pub threads: usize,
@@ -190,7 +209,7 @@ impl Run {
 }
 
 /// One row of the steady state.
-#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Steady {
     /// `None`: all but the Java heap.
     #[serde(rename = "area", serialize_with = "area")]
@@ -235,7 +254,7 @@ pub fn steady(run: &Run) -> Vec<Steady> {
 }
 
 /// How far two runs of the same program differ in one row, moment by moment.
-#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Difference {
     #[serde(rename = "area")]
     pub row: Row,
@@ -271,7 +290,7 @@ pub fn differences(first: &Run, second: &Run) -> Vec<Difference> {
 }
 
 /// How JIT work and malloc-then-freed go together: 1 alike, -1 as a mirror, 0 not at all.
-#[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Mirror {
     /// Correlation of the amounts at each moment.
     pub levels: Option<f64>,

@@ -12,47 +12,105 @@ use super::trials::{self, OfArm, ratio};
 use crate::base::Bytes;
 use crate::experiment::arm_pages::PageMode;
 use crate::pages::subject;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What was asked for, and where.
-#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Settings {
     pub machine: Machine,
     pub jdk: String,
     pub heaps: Vec<Bytes>,
+    /// Data that the JVM keeps alive besides the server's own.
+    #[serde(default)]
+    pub live: Vec<Bytes>,
+    #[serde(default)]
+    pub touch: Vec<FirstTouch>,
     pub pages: Vec<PageMode>,
     pub gc: String,
     pub clients: u32,
+    /// Requests a second of all clients; `None`: as fast as they are answered.
+    #[serde(default)]
+    pub rate: Option<f64>,
     pub warm_up_seconds: f64,
     pub seconds: f64,
     pub rounds: usize,
     pub seed: u64,
 }
 
+/// When a page of the heap is touched for the first time.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    clap::ValueEnum,
+    JsonSchema,
+    Serialize,
+    Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstTouch {
+    /// When it is first used.
+    #[default]
+    Use,
+    /// When the JVM starts: -XX:+AlwaysPreTouch.
+    Start,
+}
+
 /// One way to run the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Arm {
     pub heap_bytes: Bytes,
+    #[serde(default)]
+    pub live_bytes: Bytes,
+    #[serde(default)]
+    pub touch: FirstTouch,
     pub pages: PageMode,
+}
+
+impl Arm {
+    /// "3584m, 2g alive, touched".
+    pub fn heap(&self) -> String {
+        let mut heap = subject::size(self.heap_bytes);
+        if self.live_bytes > 0 {
+            heap.push_str(&format!(", {} alive", subject::size(self.live_bytes)));
+        }
+        if self.touch == FirstTouch::Start {
+            heap.push_str(", touched");
+        }
+        heap
+    }
 }
 
 impl trials::Arm for Arm {
     /// "256m 4k".
     fn name(&self) -> String {
-        format!("{} {}", subject::size(self.heap_bytes), self.pages)
+        format!("{} {}", self.heap(), self.pages)
     }
 }
 
 /// All of them, small heaps first.
-pub fn arms(heaps: &[Bytes], pages: &[PageMode]) -> Vec<Arm> {
-    let of =
-        |heap: &Bytes| pages.iter().map(|pages| Arm { heap_bytes: *heap, pages: *pages }).collect::<Vec<_>>();
-    heaps.iter().flat_map(of).collect()
+pub fn arms(settings: &Settings) -> Vec<Arm> {
+    let mut arms = Vec::new();
+    for &heap_bytes in &settings.heaps {
+        for &live_bytes in &settings.live {
+            for &touch in &settings.touch {
+                arms.extend(settings.pages.iter().map(|&pages| Arm { heap_bytes, live_bytes, touch, pages }));
+            }
+        }
+    }
+    arms
 }
 
 pub type Trial = trials::Trial<Arm, Figures>;
 
 /// What one run of the server gave.
-#[derive(Clone, Debug, Default, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Figures {
     pub ready_seconds: Option<f64>,
     /// The rate of the warm-up: how far it was from the measured rate.
@@ -91,7 +149,7 @@ impl Figures {
 }
 
 /// What the trials of an arm come to.
-#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ArmFigures {
     pub requests_per_second: Option<Mean>,
     pub p50_ms: Option<Mean>,
@@ -110,7 +168,7 @@ pub struct ArmFigures {
 }
 
 /// Two arms, and by what factor the second differs.
-#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Comparison {
     pub base: Arm,
     pub arm: Arm,
@@ -122,7 +180,7 @@ pub struct Comparison {
     pub mean_stop: Option<Ratio>,
 }
 
-#[derive(Default, schemars::JsonSchema, serde::Serialize)]
+#[derive(Default, JsonSchema, Serialize)]
 pub struct Report {
     /// Each arm against 4k of the same heap.
     #[serde(rename = "against_small_pages")]
@@ -130,10 +188,38 @@ pub struct Report {
     /// The largest heap against the smallest, on each kind of pages, and on large pages against the smallest on 4k.
     #[serde(rename = "against_the_smallest_heap")]
     pub by_heap: Vec<Comparison>,
+    /// Each arm with data kept alive against the one with least of it.
+    #[serde(rename = "against_the_least_alive")]
+    pub by_live: Vec<Comparison>,
+    /// Each arm whose heap is touched at the start against the one in which it is touched at its first use.
+    #[serde(rename = "against_touched_at_use")]
+    pub by_touch: Vec<Comparison>,
 }
 
 pub fn report(arms: &[Arm], trials: &[Trial]) -> Report {
-    Report { by_pages: by_pages(arms, trials), by_heap: by_heap(arms, trials) }
+    let against = |base: &dyn Fn(&Arm) -> Option<Arm>| {
+        let bases = arms.iter().filter_map(|arm| Some((base(arm)?, *arm)));
+        let there = bases.filter(|(base, arm)| base != arm && arms.contains(base));
+        there.map(|(base, arm)| compared(base, arm, trials)).collect::<Vec<_>>()
+    };
+    let (smallest, largest) = ends(arms, |arm| arm.heap_bytes);
+    let (least, _) = ends(arms, |arm| arm.live_bytes);
+    let small = |arm: &Arm| Arm { pages: PageMode::Small, ..*arm };
+    Report {
+        by_pages: against(&|arm| Some(small(arm))),
+        by_heap: against(&|arm| {
+            let is_far = arm.heap_bytes == largest && smallest != largest;
+            is_far.then_some(Arm { heap_bytes: smallest, ..small(arm) })
+        }),
+        by_live: against(&|arm| Some(Arm { live_bytes: least, ..*arm })),
+        by_touch: against(&|arm| Some(Arm { touch: FirstTouch::Use, ..*arm })),
+    }
+}
+
+/// The least and the most of all arms.
+fn ends(arms: &[Arm], of: fn(&Arm) -> Bytes) -> (Bytes, Bytes) {
+    let all = || arms.iter().map(of);
+    (all().min().unwrap_or_default(), all().max().unwrap_or_default())
 }
 
 impl ArmFigures {
@@ -167,23 +253,6 @@ pub fn figures(of_arm: &OfArm<Arm, Figures>) -> ArmFigures {
     }
 }
 
-fn by_pages(arms: &[Arm], trials: &[Trial]) -> Vec<Comparison> {
-    let small = |arm: &Arm| Arm { pages: PageMode::Small, ..*arm };
-    let others = arms.iter().filter(|arm| arm.pages != PageMode::Small && arms.contains(&small(arm)));
-    others.map(|arm| compared(small(arm), *arm, trials)).collect()
-}
-
-fn by_heap(arms: &[Arm], trials: &[Trial]) -> Vec<Comparison> {
-    let heaps = arms.iter().map(|arm| arm.heap_bytes);
-    let (Some(smallest), Some(largest)) = (heaps.clone().min(), heaps.max()) else { return Vec::new() };
-    if smallest == largest {
-        return Vec::new();
-    }
-    let base = Arm { heap_bytes: smallest, pages: PageMode::Small };
-    let of_largest = arms.iter().filter(|arm| arm.heap_bytes == largest && arms.contains(&base));
-    of_largest.map(|arm| compared(base, *arm, trials)).collect()
-}
-
 fn compared(base: Arm, arm: Arm, trials: &[Trial]) -> Comparison {
     let by = |of: &dyn Fn(&Figures) -> Option<f64>| ratio(trials, &base, &arm, of);
     Comparison {
@@ -202,6 +271,24 @@ mod tests {
     use super::*;
     use crate::experiment::arm_pages::Verified;
     use crate::experiment::bench::trials::Arm as _;
+
+    fn settings(heaps: &[Bytes], pages: &[PageMode]) -> Settings {
+        Settings {
+            machine: Machine::default(),
+            jdk: "17.0.15".to_string(),
+            heaps: heaps.to_vec(),
+            live: vec![0],
+            touch: vec![FirstTouch::Use],
+            pages: pages.to_vec(),
+            gc: "parallel".to_string(),
+            clients: 8,
+            rate: None,
+            warm_up_seconds: 1.0,
+            seconds: 10.0,
+            rounds: 3,
+            seed: 5,
+        }
+    }
 
     fn load(rate: f64) -> HttpLoad {
         HttpLoad {
@@ -243,7 +330,7 @@ mod tests {
 
     #[test]
     fn arms_are_compared_by_pages_and_by_heap_round_by_round() {
-        let arms = arms(&[256 << 20, 3584 << 20], &[PageMode::Small, PageMode::Thp]);
+        let arms = arms(&settings(&[256 << 20, 3584 << 20], &[PageMode::Small, PageMode::Thp]));
         assert_eq!(
             arms.iter().map(Arm::name).collect::<Vec<_>>(),
             ["256m 4k", "256m thp", "3584m 4k", "3584m thp"]
@@ -274,8 +361,38 @@ mod tests {
     }
 
     #[test]
+    fn live_data_and_first_touch_are_compared_with_all_else_the_same() {
+        let mut settings = settings(&[3584 << 20], &[PageMode::Small]);
+        settings.live = vec![0, 2 << 30];
+        settings.touch = vec![FirstTouch::Use, FirstTouch::Start];
+        let arms = arms(&settings);
+        let names: Vec<String> = arms.iter().map(Arm::name).collect();
+        assert_eq!(
+            names,
+            ["3584m 4k", "3584m, touched 4k", "3584m, 2g alive 4k", "3584m, 2g alive, touched 4k"]
+        );
+        let rates = [100.0, 100.0, 50.0, 150.0];
+        let trials: Vec<Trial> = (0..2)
+            .flat_map(|round| (0..4).map(move |arm| (round, arm)))
+            .map(|(round, arm)| trial(round, arms[arm], rates[arm], 3))
+            .collect();
+        let found = report(&arms, &trials);
+        let factors = |all: &[Comparison]| {
+            let of = |one: &Comparison| {
+                (one.base.name(), one.arm.name(), one.throughput.map(|ratio| ratio.ratio.round()))
+            };
+            all.iter().map(of).collect::<Vec<_>>()
+        };
+        let row =
+            |base: usize, arm: usize, ratio: f64| (names[base].clone(), names[arm].clone(), Some(ratio));
+        assert_eq!(factors(&found.by_live), [row(0, 2, 1.0), row(1, 3, 2.0)]);
+        assert_eq!(factors(&found.by_touch), [row(0, 1, 1.0), row(2, 3, 3.0)]);
+        assert!(found.by_pages.is_empty() && found.by_heap.is_empty());
+    }
+
+    #[test]
     fn a_trial_that_does_not_count_leaves_the_table_open() {
-        let arms = arms(&[256 << 20], &[PageMode::Small, PageMode::HugeTlb2M]);
+        let arms = arms(&settings(&[256 << 20], &[PageMode::Small, PageMode::HugeTlb2M]));
         let refused =
             Trial { not_counted: Some("the pool has no pages".to_string()), ..trial(0, arms[1], 9.0, 9) };
         let trials = [trial(0, arms[0], 5.0, 1), refused];

@@ -64,10 +64,8 @@ fn head(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
 }
 
 fn title(run: &Run, settings: &Settings) -> String {
-    match run.program {
-        Program::DayTrader => format!("DayTrader on TomEE, run {}: {} clients", run.run, settings.clients),
-        Program::Compiler => format!("Scala's compiler, run {}", run.run),
-    }
+    let clients = run.program.is_server().then(|| format!(": {} clients", settings.clients));
+    format!("{}, run {}{}", run.program.title(), run.run, clients.unwrap_or_default())
 }
 
 fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()> {
@@ -103,7 +101,7 @@ fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()
                 format!("{} MB after 9 minutes", PUBLISHED.non_java_mb_after_9_minutes),
             ),
         };
-        let said = if run.program == Program::DayTrader { said } else { String::new() };
+        let said = if run.program.is_server() { said } else { String::new() };
         let share = match row.row {
             Some(Row::JavaHeap) => String::new(),
             _ => format!("{:.1} %", row.late_bytes * 100.0 / sum.late_bytes.max(1.0)),
@@ -119,10 +117,7 @@ fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()
         ]);
     }
     if let Some(last) = run.samples.last() {
-        let said = match run.program {
-            Program::DayTrader => PUBLISHED.threads.to_string(),
-            Program::Compiler => String::new(),
-        };
+        let said = if run.program.is_server() { PUBLISHED.threads.to_string() } else { String::new() };
         let mut cells: Vec<String> = vec!["threads".to_string(), last.threads.to_string()];
         cells.extend(std::iter::repeat_n(String::new(), 4));
         table.row(cells.into_iter().chain([said]));
@@ -311,11 +306,9 @@ pub fn dry_run(out: &mut dyn Write, settings: &Settings, missing: &[&str]) -> io
     let minutes = runs as f64 * (settings.seconds + SECONDS_BESIDE) / 60.0;
     prose(out, &format!("\n{}, about {:.0} min in all:", counted(runs, "run"), minutes.ceil()))?;
     for program in &settings.programs {
-        let what = match program {
-            Program::DayTrader => {
-                format!("daytrader: -Xmx{}, {} clients", size(settings.heap_bytes), settings.clients)
-            }
-            Program::Compiler => format!("compiler: -Xmx{}", size(settings.batch_heap_bytes)),
+        let what = match program.is_server() {
+            true => format!("{program}: -Xmx{}, {} clients", size(settings.heap_bytes), settings.clients),
+            false => format!("{program}: -Xmx{}", size(settings.batch_heap_bytes)),
         };
         lines(out, &format!("{what} {}", settings.options.join(" ")), 2)?;
     }

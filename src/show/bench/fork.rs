@@ -6,8 +6,8 @@ use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
 use crate::base::{Bytes, counted};
 use crate::experiment::arm_pages::PageMode;
 use crate::experiment::bench::fork::{
-    Arm, ArmFigures, Figures, Mechanism, PUBLISHED, Published, Report, Settings, Support, Trial, figures,
-    report,
+    Arm, ArmFigures, Figures, Mechanism, OfChildren, PUBLISHED, Published, Report, Settings, Support, Trial,
+    figures, report,
 };
 use crate::experiment::bench::rounds::Ratio;
 use crate::experiment::bench::spread::Spread;
@@ -70,15 +70,18 @@ impl Experiment for Settings {
     }
 
     fn tables(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()> {
-        support(out, &results.found.jdks)?;
-        for jdk in &results.found.jdks {
-            for mechanism in jdk.had() {
-                for at in 0..results.settings.threads.len() {
-                    by_heap(out, results, &jdk.jdk, mechanism, at)?;
-                }
-            }
-            afterwards(out, results, &jdk.jdk)?;
+        let jdks = &results.found.jdks;
+        support(out, jdks)?;
+        let ways =
+            jdks.iter().flat_map(|jdk| jdk.had().into_iter().map(|mechanism| (jdk.jdk.as_str(), mechanism)));
+        let ways: Vec<_> = ways
+            .flat_map(|(jdk, by)| (0..results.settings.threads.len()).map(move |at| Way { jdk, by, at }))
+            .collect();
+        match (results.settings.heaps.as_slice(), ways.len()) {
+            (&[heap], 2..) => by_way(out, results, &ways, heap)?,
+            _ => ways.iter().try_for_each(|way| by_heap(out, results, way))?,
         }
+        afterwards(out, results)?;
         published(out, results)
     }
 
@@ -128,61 +131,108 @@ fn heap_name(bytes: Bytes) -> String {
     }
 }
 
+/// One way to start processes: the JDK, its mechanism, and how many threads do it, by the place in the settings.
+struct Way<'a> {
+    jdk: &'a str,
+    by: Mechanism,
+    at: usize,
+}
+
+impl Way<'_> {
+    fn arm(&self, heap_bytes: Bytes, pages: PageMode) -> Arm {
+        Arm { jdk: self.jdk.to_string(), heap_bytes, pages, mechanism: self.by }
+    }
+
+    /// A cell for each kind of pages, and the ratio of those that are compared.
+    fn cells(
+        &self,
+        Results { settings, arms, report, .. }: &Results<Settings>,
+        heap: Bytes,
+        cell: fn(Option<Spread>) -> String,
+    ) -> Vec<String> {
+        let of = |pages: &PageMode| cell(total(arms, &self.arm(heap, *pages), self.at));
+        let found = settings.compared().map(|(small, _)| by_pages(report, &self.arm(heap, small), self.at));
+        let found = found.map(|found| ratio(found.and_then(|found| found.total_ms)));
+        settings.pages.iter().map(of).chain(found).collect()
+    }
+}
+
 /// Of the children that a number of threads started: the one at this place of the settings.
 fn total(rows: &[RowOf<Settings>], arm: &Arm, at: usize) -> Option<Spread> {
     rows.iter().find(|row| row.arm == *arm)?.figures.children.get(at)?.total_ms
 }
 
 /// Small pages by large ones.
-fn by_pages(report: &Report, arm: &Arm, at: usize) -> Option<Ratio> {
-    report.by_pages.iter().find(|one| one.arm == *arm)?.ratios.get(at)?.total_ms
+fn by_pages<'a>(report: &'a Report, arm: &Arm, at: usize) -> Option<&'a OfChildren<Ratio>> {
+    report.by_pages.iter().find(|one| one.arm == *arm)?.ratios.get(at)
 }
 
-fn by_heap(
-    out: &mut dyn Write,
-    Results { settings, arms, report, .. }: &Results<Settings>,
-    jdk: &str,
-    mechanism: Mechanism,
-    at: usize,
-) -> io::Result<()> {
-    let (pages, threads) = (&settings.pages, settings.threads[at]);
-    let title = format!(
-        "\nJDK {jdk}, {}, {}: ms from start to end, median of the children (of all rounds)",
-        mechanism.name(),
-        counted(threads, "thread")
-    );
-    prose(out, &title)?;
-    let compared = settings.compared();
-    let ratio_title = compared.map(|(small, large)| format!(">{small} / {large}"));
-    let titles = std::iter::once("heap".to_string()).chain(pages.iter().map(|pages| format!(">{pages}")));
-    let mut table = Table::new(titles.chain(ratio_title)).without_room(&[pages.len() + 1, pages.len()]);
+const FROM_START_TO_END: &str = "ms from start to end, median of the children";
+
+/// The titles of `Way::cells`.
+fn titles(settings: &Settings) -> Vec<String> {
+    let ratio = settings.compared().map(|(small, large)| format!(">{small} / {large}"));
+    settings.pages.iter().map(|pages| format!(">{pages}")).chain(ratio).collect()
+}
+
+fn by_heap(out: &mut dyn Write, results: &Results<Settings>, way: &Way) -> io::Result<()> {
+    let Results { settings, report, .. } = results;
+    let (pages, threads) = (&settings.pages, settings.threads[way.at]);
+    let who = format!("JDK {}, {}, {}", way.jdk, way.by.name(), counted(threads, "thread"));
+    prose(out, &format!("\n{who}: {FROM_START_TO_END} (of all rounds)"))?;
+    let titles = std::iter::once("heap".to_string()).chain(titles(settings));
+    let mut table = Table::new(titles).without_room(&[pages.len() + 1, pages.len()]);
     for heap in &settings.heaps {
-        let arm = |pages| Arm { jdk: jdk.to_string(), heap_bytes: *heap, pages, mechanism };
-        let of = |pages: &PageMode| spread(total(arms, &arm(*pages), at));
-        let found = compared.map(|(small, _)| ratio(by_pages(report, &arm(small), at)));
-        table.row(std::iter::once(heap_name(*heap)).chain(pages.iter().map(of)).chain(found));
+        table.row(std::iter::once(heap_name(*heap)).chain(way.cells(results, *heap, spread)));
     }
     if settings.heaps.len() > 1 {
         let slope = |pages: &PageMode| {
-            let mut lines = report.by_gib.iter().filter(|one| one.jdk == jdk && one.mechanism == mechanism);
+            let mut lines = report.by_gib.iter().filter(|one| one.jdk == way.jdk && one.mechanism == way.by);
             let line = lines.find(|one| one.pages == *pages && one.threads == threads);
             line.and_then(|one| one.ms_per_gib).map_or("-".to_string(), |ms| format!("{ms:+.2} ms"))
         };
         table.row(std::iter::once("by GiB".to_string()).chain(pages.iter().map(slope)));
     }
+    table.write(out)?;
+    let Some((small, large)) = settings.compared() else { return Ok(()) };
+    let start = |heap: &Bytes| {
+        let found = by_pages(report, &way.arm(*heap, small), way.at)?.start_ms?;
+        Some(format!("{} {}", heap_name(*heap), ratio(Some(found))))
+    };
+    let starts: Vec<String> = settings.heaps.iter().filter_map(start).collect();
+    match starts.is_empty() {
+        true => Ok(()),
+        false => lines(out, &format!("{small} / {large} of start() alone: {}", starts.join(", ")), 0),
+    }
+}
+
+/// One heap, started in several ways: they are compared.
+fn by_way(out: &mut dyn Write, results: &Results<Settings>, ways: &[Way], heap: Bytes) -> io::Result<()> {
+    let settings = results.settings;
+    prose(out, &format!("\n{}: {FROM_START_TO_END}", heap_name(heap)))?;
+    let mut table =
+        Table::new(["JDK", "launch", ">threads"].map(String::from).into_iter().chain(titles(settings)));
+    for way in ways {
+        let who = [way.jdk.to_string(), way.by.name().to_string(), settings.threads[way.at].to_string()];
+        table.row(who.into_iter().chain(
+            way.cells(results, heap, |found| found.map_or("-".to_string(), |found| number(found.median))),
+        ));
+    }
     table.write(out)
 }
 
 /// What fork leaves behind: pages that the next write must make writable again.
-fn afterwards(out: &mut dyn Write, results: &Results<Settings>, jdk: &str) -> io::Result<()> {
-    let is_fork = |one: &&RowOf<Settings>| one.arm.jdk == jdk && one.arm.mechanism == Mechanism::Fork;
+fn afterwards(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()> {
+    let jdks = &results.found.jdks;
+    let is_fork = |one: &&RowOf<Settings>| one.arm.mechanism == Mechanism::Fork;
     let mut forked: Vec<_> = results.arms.iter().filter(is_fork).collect();
     if forked.is_empty() {
         return Ok(());
     }
-    forked.sort_by_key(|one| one.arm.heap_bytes);
-    prose(out, &format!("\nJDK {jdk}, FORK: writing once into each page of 3/4 of the heap"))?;
+    forked.sort_by_key(|one| (jdks.iter().position(|jdk| jdk.jdk == one.arm.jdk), one.arm.heap_bytes));
+    prose(out, "\nFORK: writing once into each page of 3/4 of the heap")?;
     let mut table = Table::new([
+        "JDK",
         "heap",
         "pages",
         ">page tables",
@@ -199,6 +249,7 @@ fn afterwards(out: &mut dyn Write, results: &Results<Settings>, jdk: &str) -> io
         let count =
             |figure: Option<Spread>| figure.map_or("-".to_string(), |one| format!("{:.0}", one.median));
         table.row([
+            arm.jdk.clone(),
             heap_name(arm.heap_bytes),
             arm.pages.to_string(),
             page_table_bytes.map_or("-".to_string(), |bytes| human(bytes.median as Bytes)),
@@ -250,7 +301,7 @@ fn published(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()>
             format!("{was:.2}"),
             of(large),
             of(small),
-            ratio(by_pages(report, &arm(small), 0)),
+            ratio(by_pages(report, &arm(small), 0).and_then(|found| found.total_ms)),
         ]);
     }
     table.write(out)

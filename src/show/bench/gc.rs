@@ -127,7 +127,8 @@ fn table(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
         ">concurrent",
         ">system",
         ">pages",
-    ]);
+    ])
+    .without_room(&[10, 7, 8]);
     for ArmRow { arm, figures: one, page_share_min, .. } in arms {
         table.row([
             arm.jdk.to_string(),

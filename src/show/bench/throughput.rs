@@ -8,7 +8,6 @@ use crate::experiment::bench::throughput::{
     Arm, ArmFigures, Comparison, Figures, Report, Settings, Trial, figures, report,
 };
 use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
-use crate::pages::subject::size;
 use crate::show::table::Table;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -72,8 +71,9 @@ impl Experiment for Settings {
     }
 
     fn head(&self) -> [String; 2] {
+        let pace = self.rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests a second"));
         let what = format!(
-            "DayTrader on TomEE with Derby, JDK {}, {} collector, {} clients, {} s after {} s of warm-up, {} rounds, seed {}",
+            "DayTrader on TomEE with Derby, JDK {}, {} collector, {} clients{pace}, {} s after {} s of warm-up, {} rounds, seed {}",
             self.jdk, self.gc, self.clients, self.seconds, self.warm_up_seconds, self.rounds, self.seed
         );
         [what, machine(&self.machine)]
@@ -81,13 +81,17 @@ impl Experiment for Settings {
 
     fn tables(out: &mut dyn Write, Results { arms, report, .. }: &Results<Settings>) -> io::Result<()> {
         table(out, arms)?;
-        if !report.by_pages.is_empty() {
-            comparisons(out, "against 4k pages, same heap", &report.by_pages)?;
+        let compared = [
+            ("against 4k pages, same heap", &report.by_pages),
+            ("against the smallest heap on 4k", &report.by_heap),
+            ("against the least data kept alive", &report.by_live),
+            ("against a heap that is touched at its first use", &report.by_touch),
+        ];
+        let compared = compared.iter().filter(|(_, all)| !all.is_empty());
+        for (title, all) in compared.clone() {
+            comparisons(out, title, all)?;
         }
-        if !report.by_heap.is_empty() {
-            comparisons(out, "against the smallest heap on 4k", &report.by_heap)?;
-        }
-        if !report.by_pages.is_empty() || !report.by_heap.is_empty() {
+        if compared.count() > 0 {
             lines(
                 out,
                 "CPU, collections and stopped time are a request: they do not hang on how much of the processors others left.",
@@ -141,7 +145,7 @@ fn table(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
     ]);
     for ArmRow { arm, figures: one, counted, trials, page_share_min, .. } in arms {
         table.row([
-            size(arm.heap_bytes),
+            arm.heap(),
             arm.pages.name().to_string(),
             format!("{counted}/{trials}"),
             mean(one.requests_per_second),
@@ -167,7 +171,7 @@ fn table(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
     ]);
     for ArmRow { arm, figures: one, .. } in arms {
         table.row([
-            size(arm.heap_bytes),
+            arm.heap(),
             arm.pages.name().to_string(),
             mean(one.collections_per_minute),
             mean(one.collections_per_1000_requests),

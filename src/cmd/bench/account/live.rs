@@ -3,7 +3,7 @@
 use crate::act::dialogue;
 use crate::act::programs::Programs;
 use crate::act::server::load::Load;
-use crate::act::server::{Server, Wanted};
+use crate::act::server::{Server, Wanted, recipe};
 use crate::act::signals;
 use crate::act::trial::{self, Running, Start, Stop, Turn};
 use crate::base::{Gap, Why};
@@ -43,9 +43,9 @@ pub fn is_interrupted(run: &Run) -> bool {
 
 impl Live<'_> {
     pub fn run(&self, program: Program, directory: &Path, number: usize) -> anyhow::Result<Run> {
-        let heap = match program {
-            Program::DayTrader => self.settings.heap_bytes,
-            Program::Compiler => self.settings.batch_heap_bytes,
+        let heap = match program.is_server() {
+            true => self.settings.heap_bytes,
+            false => self.settings.batch_heap_bytes,
         };
         let mut options = vec![format!("-Xmx{}", size(heap))];
         options.extend(self.settings.options.iter().cloned());
@@ -62,9 +62,9 @@ impl Live<'_> {
             said: None,
             gaps: Vec::new(),
         };
-        match program {
-            Program::DayTrader => self.server(&mut run, directory, &options)?,
-            Program::Compiler => self.batch(&mut run, directory, options)?,
+        match program.is_server() {
+            true => self.server(&mut run, directory, &options)?,
+            false => self.batch(&mut run, directory, options)?,
         }
         Ok(run)
     }
@@ -76,7 +76,8 @@ impl Live<'_> {
     /// Looked at from the moment on at which the clients begin.
     fn server(&self, run: &mut Run, directory: &Path, options: &[String]) -> anyhow::Result<()> {
         let (java, feature) = (self.jdk.java(), self.jdk.feature);
-        let wanted = Wanted { installed: directory, java: &java, feature, options, limit: self.limit() };
+        let wanted =
+            Wanted { installed: directory, java: &java, feature, options, alive: None, limit: self.limit() };
         let server = match Server::start(&wanted) {
             Ok(server) => server,
             Err(crate::act::server::ServerError::Signal) => {
@@ -86,7 +87,7 @@ impl Live<'_> {
             Err(error) => return Err(failed(error)),
         };
         let length = Duration::from_secs_f64(self.settings.seconds);
-        let mut load = Load::start(&server, self.settings.clients, length).map_err(failed)?;
+        let mut load = Load::start(&server, self.settings.clients, None, length).map_err(failed)?;
         let turn = self.watch(run, server.pid, |deadline| load.until(deadline))?;
         if turn == Turn::Signal {
             run.gaps.push(interrupted());
@@ -104,8 +105,8 @@ impl Live<'_> {
     /// Looked at from its start to its end.
     fn batch(&self, run: &mut Run, directory: &Path, options: Vec<String>) -> anyhow::Result<()> {
         let place = tempfile::Builder::new().prefix("marusa-batch-").tempdir()?;
-        let (output, classes) = (place.path().join("output"), place.path().join("classes"));
-        std::fs::create_dir(&classes)?;
+        let (output, made) = (place.path().join("output"), place.path().join("made"));
+        std::fs::create_dir(&made)?;
         let mut command = vec![self.jdk.java().display().to_string()];
         command.extend(options);
         command.extend([
@@ -114,8 +115,7 @@ impl Live<'_> {
             "bench.Again".to_string(),
             self.settings.seconds.to_string(),
         ]);
-        command.extend(["dotty.tools.dotc.Main", "process", "-usejavacp", "-d"].map(String::from));
-        command.extend([classes.display().to_string(), directory.join("Shapes.scala").display().to_string()]);
+        command.extend(recipe::command(directory, &made)?);
         let mut start = Start::new(command, output.clone(), output.clone(), self.limit());
         // The JDK 8 of a small root sees of the temporary directory only what it is started in.
         start.directory = Some(self.programs.directory().to_path_buf());

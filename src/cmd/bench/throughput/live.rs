@@ -10,7 +10,7 @@ use crate::cmd::bench::rounds::{Bench, Run, on_pages};
 use crate::experiment::arm_pages::{self, ArmError};
 use crate::experiment::bench::gc_work::GcWork;
 use crate::experiment::bench::http_load::{self, HttpLoad};
-use crate::experiment::bench::throughput::{Arm, Settings, Trial};
+use crate::experiment::bench::throughput::{Arm, FirstTouch, Settings, Trial};
 use crate::experiment::bench::trials::Arranged;
 use crate::measure::gc_log;
 use crate::os::cpu_time::ProcessTime;
@@ -23,6 +23,9 @@ use std::time::Duration;
 
 /// Next to the load, what a trial may take: start, database, looks at the pages, end.
 const ALLOWANCE: Duration = Duration::from_secs(900);
+/// A server that answers less of a fixed load is overloaded: its latencies grow for as long as it is measured. Of the last request of
+/// each client the answer may still come.
+const RATE_SHARE_MIN: f64 = 0.98;
 pub const GC_LOG: &str = "gc.log";
 
 pub struct Live<'a> {
@@ -70,25 +73,35 @@ impl Bench for Live<'_> {
 
 impl Live<'_> {
     fn work(&self, run: &mut Run<Settings>) -> Result<(), ServerError> {
-        let Run { settings, options, trial, .. } = run;
+        let Run { settings, programs, options, trial, .. } = run;
         options.extend(gc_log::options(self.jdk.feature, GC_LOG));
+        if trial.arm.touch == FirstTouch::Start {
+            options.push("-XX:+AlwaysPreTouch".to_string());
+        }
         let (warm_up, length) = (settings.warm_up_seconds, settings.seconds);
         let wanted = Wanted {
             installed: self.installed,
             java: &self.jdk.java(),
             feature: self.jdk.feature,
             options,
+            alive: (trial.arm.live_bytes > 0).then(|| (programs.directory(), trial.arm.live_bytes)),
             limit: Duration::from_secs_f64(warm_up + length) + ALLOWANCE,
         };
         let server = Server::start(&wanted)?;
         trial.figures.ready_seconds = Some(server.ready_seconds);
-        let warm = load(&server, settings.clients, warm_up)?;
+        let warm = load(&server, settings.clients, None, warm_up)?;
         trial.figures.warm_up_requests_per_second = warm.ok().map(|load| load.requests_per_second);
         look(trial, &server);
         let (before, from) = (used(server.pid), server.elapsed());
-        let load = load(&server, settings.clients, length)?;
+        let load = load(&server, settings.clients, settings.rate, length)?;
         let (after, to) = (used(server.pid), server.elapsed());
         trial.figures.load = taken(load, trial);
+        if let (Some(rate), Some(load)) = (settings.rate, &trial.figures.load)
+            && ((load.requests + u64::from(settings.clients)) as f64) < RATE_SHARE_MIN * rate * load.seconds
+        {
+            let answered = load.requests_per_second;
+            trial.discount(format!("it answered {answered:.0} of {rate:.0} requests a second"));
+        }
         trial.figures.user_seconds = between(before, after, |used| used.time.map(|time| time.0));
         trial.figures.system_seconds = between(before, after, |used| used.time.map(|time| time.1));
         trial.figures.minor_faults =
@@ -112,8 +125,13 @@ impl Live<'_> {
     }
 }
 
-fn load(server: &Server, clients: u32, seconds: f64) -> Result<Known<HttpLoad>, ServerError> {
-    let load = Load::start(server, clients, Duration::from_secs_f64(seconds))?;
+fn load(
+    server: &Server,
+    clients: u32,
+    rate: Option<f64>,
+    seconds: f64,
+) -> Result<Known<HttpLoad>, ServerError> {
+    let load = Load::start(server, clients, rate, Duration::from_secs_f64(seconds))?;
     Ok(http_load::parse(&load.wait()?))
 }
 

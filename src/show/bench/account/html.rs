@@ -37,11 +37,8 @@ pub fn html(results: &Results) -> String {
 }
 
 fn section(program: Program, runs: &[&Run], results: &Results) -> String {
-    let name = match program {
-        Program::DayTrader => "DayTrader on TomEE under load",
-        Program::Compiler => "Scala's compiler, a batch program",
-    };
-    let mut text = format!("<h2>{name}</h2>\n<div class=\"runs\">\n");
+    let how = if program.is_server() { "under load" } else { "again and again" };
+    let mut text = format!("<h2>{} {how}</h2>\n<div class=\"runs\">\n", program.title());
     for run in runs.iter().filter(|run| !run.samples.is_empty()) {
         text += &stacked(run, &title(run, results.settings));
     }
