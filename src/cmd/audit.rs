@@ -87,7 +87,7 @@ fn labels(attached: &Attached, gaps: &mut Vec<Gap>) -> Option<Vec<Label>> {
         return Some(regions.iter().map(Label::from).collect());
     }
     match attached.command("System.map").map(|text| report::system_map::parse(&text)) {
-        Ok(Ok(map)) => Some(map.rows.iter().map(Label::from).collect()),
+        Ok(Ok(rows)) => Some(rows.iter().map(Label::from).collect()),
         Ok(Err(error)) => {
             gaps.push(Gap::new("System.map", Why::NotInThisRuntime).hint(error.to_string()));
             None

@@ -76,15 +76,7 @@ pub fn read(
                 .for_each(|arena| arena.heaps.clear());
             view
         }
-        Err(_) => AllocView {
-            allocator: other.title(),
-            other: None,
-            arenas: Vec::new(),
-            mmapped: Vec::new(),
-            intervals: Vec::new(),
-            in_use: Vec::new(),
-            gaps: Vec::new(),
-        },
+        Err(_) => AllocView { allocator: other.title(), ..AllocView::default() },
     };
     view.gaps.push(not_walked(kind, &other, witness));
     view.other = Some(other);

@@ -42,8 +42,7 @@ pub fn pieces(target: &Target, owned: &[Range], has_extents: bool) -> Vec<Range>
 fn images(target: &Target) -> Vec<Range> {
     let firsts = target.view.mappings.iter().filter(|mapping| mapping.is_file() && mapping.offset == 0);
     let images = firsts.take(POINTED_IMAGES_MAX).filter_map(|first| Image::read(target.memory, first).ok());
-    let segments = images.flat_map(|image| image.segments);
-    segments.filter(|(_, is_writable)| *is_writable).map(|(range, _)| range).collect()
+    images.flat_map(|image| image.data().collect::<Vec<Range>>()).collect()
 }
 
 struct Search<'a> {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The process's malloc.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct AllocView {
     /// "glibc 2.36", "jemalloc", "musl".
     pub allocator: String,

@@ -3,9 +3,8 @@
 
 use super::area::Area;
 use super::types::{MemoryMap, Owner, Span};
-use crate::base::{Bytes, PAGE, Range};
-use crate::os::machine::base_page;
-use crate::os::page_kind::{PageKind, SizeRun};
+use crate::base::{Bytes, PAGE, Range, overlapping};
+use crate::os::page_kind::PageKind;
 use crate::os::pagemap::PageRun;
 use crate::snapshot::Snapshot;
 use std::collections::HashMap;
@@ -69,15 +68,24 @@ fn grid_of(snapshot: &Snapshot, map: &MemoryMap, runs_max: usize) -> Option<Grid
     let sizes = snapshot.os.page_sizes.as_ref().and_then(|sizes| sizes.as_ref().ok());
     let mut owners = Owners::default();
     let mut runs = Vec::new();
-    let mut cursor = Cursor { pages, sizes: sizes.map_or(&[], |sizes| &sizes.runs) };
     for span in &map.spans {
         let owner = owners.of(&map.owners, span);
         let mapping = &snapshot.os.mappings[span.mapping];
-        let kind = |run: &PageRun| match sizes {
-            Some(sizes) => sizes.kind_of_run(run, mapping),
-            None => plain(run),
-        };
-        cursor.each(span.range, kind, |range, state| push(&mut runs, Run { range, owner, state }));
+        let mut add = |range, state| push(&mut runs, Run { range, owner, state });
+        let mut at = span.range.start;
+        for run in overlapping(pages, span.range, |run| run.range) {
+            let piece = run.range.intersect(span.range);
+            add(Range::new(at, piece.start), State::Absent);
+            match sizes {
+                Some(sizes) if run.is_present() => {
+                    sizes.each(piece, run, mapping, |range, kind| add(range, State::Present(kind)));
+                }
+                None if run.is_present() => add(piece, State::Present(plain(run))),
+                _ => add(piece, if run.is_swapped() { State::Swapped } else { State::Absent }),
+            }
+            at = piece.end;
+        }
+        add(Range::new(at, span.range.end), State::Absent);
     }
     let is_coarse = runs.len() > runs_max;
     if is_coarse {
@@ -115,66 +123,6 @@ impl Owners {
             self.list.push(key.clone());
             self.list.len() - 1
         })
-    }
-}
-
-/// The runs of pages and of folios that are not behind us.
-struct Cursor<'a> {
-    pages: &'a [PageRun],
-    sizes: &'a [SizeRun],
-}
-
-impl Cursor<'_> {
-    /// Cuts `range` where the state of its pages changes. Ranges come in the order of addresses.
-    fn each(
-        &mut self,
-        range: Range,
-        kind: impl Fn(&PageRun) -> PageKind,
-        mut visit: impl FnMut(Range, State),
-    ) {
-        let passed = self.pages.partition_point(|run| run.range.end <= range.start);
-        self.pages = &self.pages[passed..];
-        let mut at = range.start;
-        for run in self.pages.iter().take_while(|run| run.range.start < range.end) {
-            let piece = run.range.intersect(range);
-            if at < piece.start {
-                visit(Range::new(at, piece.start), State::Absent);
-            }
-            match (run.is_present(), run.is_swapped()) {
-                (true, _) => present(&mut self.sizes, piece, run, kind(run), &mut visit),
-                (false, true) => visit(piece, State::Swapped),
-                (false, false) => visit(piece, State::Absent),
-            }
-            at = piece.end;
-        }
-        if at < range.end {
-            visit(Range::new(at, range.end), State::Absent);
-        }
-    }
-}
-
-/// A run is cut where larger folios begin and end.
-fn present(
-    sizes: &mut &[SizeRun],
-    piece: Range,
-    run: &PageRun,
-    plain: PageKind,
-    visit: &mut impl FnMut(Range, State),
-) {
-    let passed = sizes.partition_point(|size| size.range.end <= piece.start);
-    *sizes = &sizes[passed..];
-    let is_small = Bytes::from(run.page_bytes) == base_page();
-    let mut at = piece.start;
-    for size in sizes.iter().take_while(|size| is_small && size.range.start < piece.end) {
-        let here = size.range.intersect(piece);
-        if at < here.start {
-            visit(Range::new(at, here.start), State::Present(plain));
-        }
-        visit(here, State::Present(size.kind));
-        at = here.end;
-    }
-    if at < piece.end {
-        visit(Range::new(at, piece.end), State::Present(plain));
     }
 }
 

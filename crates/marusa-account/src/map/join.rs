@@ -169,7 +169,9 @@ fn overlaps(claims: &Claims) -> Vec<Gap> {
         if let Some(other) = clash.filter(|other| claims.first_owner(other) != owner) {
             if gaps.len() < OVERLAPS_NAMED_MAX {
                 let common = other.range.intersect(claim.range);
-                gaps.push(overlap_gap(common, claims.first_owner(other), owner));
+                let (one, two) = (&claims.first_owner(other).part, &owner.part);
+                let what = format!("{common} is claimed as {one} and as {two}");
+                gaps.push(Gap::new(what, Why::BadData(common.start)));
             } else {
                 more += 1;
             }
@@ -183,11 +185,6 @@ fn overlaps(claims: &Claims) -> Vec<Gap> {
         ));
     }
     gaps
-}
-
-fn overlap_gap(common: Range, one: &Owner, two: &Owner) -> Gap {
-    let what = format!("{common} is claimed as {} and as {}", one.part, two.part);
-    Gap::new(what, Why::BadData(common.start))
 }
 
 /// Sums what the winning claims say is in use; an owner with a claim that does not say has no figure.

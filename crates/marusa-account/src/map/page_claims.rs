@@ -5,9 +5,9 @@ use super::area::Area;
 use super::page_use::{PageUse, Provider};
 use super::types::MemoryMap;
 use super::why::size;
-use crate::base::{Bytes, Range};
+use crate::base::{Bytes, Range, overlapping};
 use crate::jvm::hotspot::report::large_pages::Logged;
-use crate::jvm::hotspot::report::system_map::SystemMap;
+use crate::jvm::hotspot::report::system_map;
 use crate::os::machine::huge_page;
 use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl Asked {
 pub struct Said {
     /// Behind "Large Page Support:" of VM.info.
     pub support: Option<String>,
-    pub system_map: Option<SystemMap>,
+    pub system_map: Option<Vec<system_map::Row>>,
     /// -Xlog:pagesize.
     pub logged: Vec<Logged>,
 }
@@ -207,7 +207,7 @@ fn of_size(about: String, source: &str, says: String, page_bytes: Bytes, is: Pag
 
 /// What the rows that lie in the heap and the code cache say, column by column: `pgsz` is KernelPageSize of smaps, which is
 /// 4 KiB for transparent huge pages, while the note next to it may be right.
-fn of_system_map(snapshot: &Snapshot, map: &MemoryMap, said: &SystemMap) -> Vec<Claim> {
+fn of_system_map(snapshot: &Snapshot, map: &MemoryMap, said: &[system_map::Row]) -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
     for area in ABOUT {
         let spans =
@@ -215,9 +215,8 @@ fn of_system_map(snapshot: &Snapshot, map: &MemoryMap, said: &SystemMap) -> Vec<
         let ranges: Vec<Range> = spans.map(|span| span.range).collect();
         let mut sizes: BTreeMap<Bytes, Vec<Range>> = BTreeMap::new();
         let mut notes: BTreeMap<&str, Vec<Range>> = BTreeMap::new();
-        for row in &said.rows {
-            let after = ranges.partition_point(|range| range.end <= row.range.start);
-            if !ranges.get(after).is_some_and(|range| range.overlaps(row.range)) {
+        for row in said {
+            if overlapping(&ranges, row.range, |range| *range).next().is_none() {
                 continue;
             }
             if let Some(page_bytes) = row.page_bytes {

@@ -266,8 +266,7 @@ impl Account {
             self.jvm.as_ref().and_then(|jvm| jvm.classes.as_ref()?.loaders),
         ));
         rows.push((Subject::Process, Measure::Arenas, arenas));
-        let trimmable = self.malloc.as_ref().and_then(|malloc| malloc.sums.trimmable_bytes);
-        rows.push((Subject::Process, Measure::Trimmable, trimmable));
+        rows.push((Subject::Process, Measure::Trimmable, self.trimmable_bytes()));
         self.add_threads(&mut rows);
         self.add_holders(&mut rows);
         self.add_loaders(&mut rows);

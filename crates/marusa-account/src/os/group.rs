@@ -1,7 +1,7 @@
 //! One cgroup with a memory controller: found by a process or by its path, its figures, and the processes in it and below.
 
 use super::budget;
-use super::group_memory::{GroupMemory, Place, place, tightest};
+use super::group_memory::{GroupMemory, place, tightest};
 use super::group_stat::GroupStat;
 use super::hierarchy;
 use super::host::text;
@@ -11,9 +11,14 @@ use crate::base::limits::{GROUP_DEPTH_MAX, GROUP_PROCESSES_MAX, GROUPS_BELOW_MAX
 use crate::base::{Gap, Known, Why};
 use std::path::PathBuf;
 
+/// Where the files of a process' group lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    place: Place,
+    pub version: u8,
+    /// Where the hierarchy is mounted for us.
+    pub mount: String,
+    /// Below it.
+    pub path: String,
 }
 
 impl Group {
@@ -41,13 +46,12 @@ impl Group {
             return Group::in_hierarchy(&line)?.checked();
         };
         let below = path[mounted.at.trim_end_matches('/').len()..].trim_end_matches('/').to_string();
-        Group { place: Place { version, mount: mounted.at.clone(), path: below } }.checked()
+        Group { version, mount: mounted.at.clone(), path: below }.checked()
     }
 
     fn in_hierarchy(groups: &str) -> Known<Group> {
-        let place = place(groups, &mounts()?)?;
         let absent = || Gap::new("cgroup", Why::NotInThisKernel).hint("this kernel has no memory controller");
-        place.map(|place| Group { place }).ok_or_else(absent)
+        place(groups, &mounts()?)?.ok_or_else(absent)
     }
 
     fn checked(self) -> Known<Group> {
@@ -58,18 +62,21 @@ impl Group {
         }
     }
 
-    pub fn version(&self) -> u8 {
-        self.place.version
-    }
-
-    /// The directory.
     pub fn directory(&self) -> String {
-        self.place.directory()
+        format!("{}{}", self.mount, self.path)
     }
 
-    /// Below the hierarchy's mount, "/" for its root.
-    pub fn path(&self) -> &str {
-        if self.place.path.is_empty() { "/" } else { &self.place.path }
+    /// The directories of the group and of those above it, the innermost first.
+    pub fn directories(&self) -> Vec<String> {
+        let mut path = self.path.trim_end_matches('/');
+        let mut directories = Vec::new();
+        loop {
+            directories.push(format!("{}{path}", self.mount));
+            match path.rfind('/') {
+                Some(at) => path = &path[..at],
+                None => return directories,
+            }
+        }
     }
 
     fn text(&self, name: &str) -> Option<String> {
@@ -77,12 +84,12 @@ impl Group {
     }
 
     pub fn stat(&self) -> Known<GroupStat> {
-        GroupStat::read(self.version(), &|name| self.text(name))
+        GroupStat::read(self.version, &|name| self.text(name))
     }
 
     /// The limit that leaves least, of this cgroup and the ones above; `None`: none has one.
     pub fn limit(&self) -> Known<Option<GroupMemory>> {
-        tightest(&self.place, &|file| text(file).ok())
+        tightest(self, &|file| text(file).ok())
     }
 
     /// The processes in it and in the cgroups below, by pid, and what was left out.
@@ -127,7 +134,8 @@ mod tests {
         let (pids, gaps) = group.pids();
         assert!(pids.contains(&me.pid) && gaps.is_empty(), "{group:?} {gaps:?}");
         assert_eq!(Group::at(&group.directory()).expect("by its directory").directory(), group.directory());
-        assert_eq!(Group::at(group.path()).expect("by its path").directory(), group.directory());
+        let path = if group.path.is_empty() { "/" } else { &group.path };
+        assert_eq!(Group::at(path).expect("by its path").directory(), group.directory());
     }
 
     #[test]

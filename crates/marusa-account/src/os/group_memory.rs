@@ -6,6 +6,7 @@
 //! a part of it (/proc/self/mountinfo, field "root"): a container that has the host's namespace sees its own group that way.
 
 use super::cgroup::path_in;
+use super::group::Group;
 use super::hierarchy;
 use super::host::text;
 use super::mounted::Mounted;
@@ -84,37 +85,8 @@ pub fn of(process: &Process) -> Known<Option<GroupMemory>> {
     }
 }
 
-/// Where the files of a process' group lie.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub version: u8,
-    /// Where the hierarchy is mounted for us.
-    pub mount: String,
-    /// Below it.
-    pub path: String,
-}
-
-impl Place {
-    pub fn directory(&self) -> String {
-        format!("{}{}", self.mount, self.path)
-    }
-
-    /// The directories of the group and of those above it, the innermost first.
-    pub fn directories(&self) -> Vec<String> {
-        let mut path = self.path.trim_end_matches('/');
-        let mut directories = Vec::new();
-        loop {
-            directories.push(format!("{}{path}", self.mount));
-            match path.rfind('/') {
-                Some(at) => path = &path[..at],
-                None => return directories,
-            }
-        }
-    }
-}
-
 /// `None`: this kernel has no controller for memory. Where version 1 has it, version 2 has not.
-pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Place>> {
+pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Group>> {
     let (version, path) = match (path_in(groups, "memory"), path_in(groups, "")) {
         (Some(path), _) => (1, path),
         (None, Some(path)) => (2, path),
@@ -122,10 +94,10 @@ pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Place>> {
     };
     let mounted = mounts.iter().filter(|mounted| mounted.has_memory(version));
     // The whole hierarchy before a part of it.
-    let mut places: Vec<Place> = mounted
+    let mut places: Vec<Group> = mounted
         .filter_map(|mounted| {
             let path = hierarchy::below(mounted, path, mounts)?;
-            Some(Place { version, mount: mounted.at.clone(), path })
+            Some(Group { version, mount: mounted.at.clone(), path })
         })
         .collect();
     places.sort_by_key(|place| std::cmp::Reverse(place.path.len()));
@@ -138,7 +110,7 @@ pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Place>> {
 }
 
 /// The limit that leaves least, of the group at `place` and the ones above it.
-pub(super) fn tightest(place: &Place, read: Reads) -> Known<Option<GroupMemory>> {
+pub(super) fn tightest(place: &Group, read: Reads) -> Known<Option<GroupMemory>> {
     let mut found: Vec<GroupMemory> = Vec::new();
     for (depth, directory) in place.directories().iter().take(GROUP_DEPTH_MAX).enumerate() {
         let has = |name: &str| read(&format!("{directory}/{name}")).is_some();
@@ -246,14 +218,14 @@ mod tests {
             ("/c/a/memory.stat", "anon 500\ninactive_file 300\n"),
             ("/c/a/memory.events", "low 0\nhigh 7\nmax 3\noom_kill 1\n"),
         ]);
-        let place = Place { version: 2, mount: "/c".to_string(), path: "/a/b".to_string() };
+        let place = Group { version: 2, mount: "/c".to_string(), path: "/a/b".to_string() };
         let group = tightest(&place, &read).expect("seen").expect("limited");
         assert_eq!((group.path.as_str(), group.limit_bytes, group.high_bytes), ("/c/a", 1000, Some(900)));
         assert_eq!((group.held_bytes(), group.left_bytes()), (500, 500));
         assert_eq!((group.swap_limit_bytes, group.events["oom_kill"]), (Some(0), 1));
         assert_eq!(group.limit_file, "/c/a/memory.max");
         assert_eq!(group.events_file("oom_kill"), "memory.events");
-        let gone = Place { path: "/gone".to_string(), ..place };
+        let gone = Group { path: "/gone".to_string(), ..place };
         assert_eq!(tightest(&gone, &read).expect_err("gone").why, Why::Gone);
     }
 
@@ -272,7 +244,7 @@ mod tests {
             ("/m/a/memory.usage_in_bytes", "5\n"),
             ("/m/memory.limit_in_bytes", "9223372036854771712\n"),
         ]);
-        let place = Place { version: 1, mount: "/m".to_string(), path: "/a/b".to_string() };
+        let place = Group { version: 1, mount: "/m".to_string(), path: "/a/b".to_string() };
         let group = tightest(&place, &read).expect("seen").expect("limited");
         assert_eq!((group.limit_bytes, group.held_bytes(), group.swap_limit_bytes), (2000, 1100, Some(500)));
         assert_eq!((group.events["max"], group.events["oom_kill"]), (12, 2));
@@ -281,7 +253,7 @@ mod tests {
             (group.events_file("oom_kill"), group.events_file("max")),
             ("memory.oom_control", "memory.failcnt")
         );
-        let root = Place { path: String::new(), ..place };
+        let root = Group { path: String::new(), ..place };
         let read = files(&[("/m/cgroup.procs", ""), ("/m/memory.limit_in_bytes", "9223372036854771712\n")]);
         assert_eq!(tightest(&root, &read), Ok(None));
     }

@@ -62,7 +62,8 @@ impl HostFolios {
     /// Whether no anonymous page of the host lies on a folio of more than a page and less than 2 MiB.
     pub fn has_no_small_anon_folio(&self) -> bool {
         let is_none = |(_, counts): (&Bytes, &Counts)| counts.anon == Some(0);
-        let smallest = smallest_anon();
+        // The smallest anonymous folio above a page has four (Documentation/admin-guide/mm/transhuge.rst).
+        let smallest = 4 * base_page();
         // Order 1 is for shared memory only: an anonymous folio of two pages has no room for what the kernel notes in it.
         self.sizes.range(huge_page()..).any(|(_, counts)| counts.anon.is_some())
             && self.sizes.range(smallest..).next().is_some_and(|(size, _)| *size == smallest)
@@ -87,11 +88,6 @@ impl HostFolios {
             && self.shmem_huge_bytes == Some(0)
             && never_split
     }
-}
-
-/// The smallest anonymous folio above a page has four (Documentation/admin-guide/mm/transhuge.rst).
-fn smallest_anon() -> Bytes {
-    4 * base_page()
 }
 
 /// What two files say; the sizes come from files of their own.

@@ -5,7 +5,7 @@
 //! `rsvd` one the ones that are promised; each cgroup above limits too.
 
 use super::cgroup::path_in;
-use super::group_memory::Place;
+use super::group::Group;
 use super::host;
 use crate::base::Bytes;
 use schemars::JsonSchema;
@@ -93,7 +93,7 @@ pub fn pools(directory: &str) -> Vec<Pool> {
 
 /// Where the hugetlb controller of a process lies, from `/proc/PID/cgroup` and `/proc/mounts`. A hierarchy of version 1 has the
 /// controller, if any has.
-pub fn group(cgroup: &str, mounts: &str) -> Option<Place> {
+pub fn group(cgroup: &str, mounts: &str) -> Option<Group> {
     let mounted = |kind: &str, option: &str| {
         mounts.lines().find_map(|line| {
             let mut fields = line.split(' ').skip(1);
@@ -105,11 +105,11 @@ pub fn group(cgroup: &str, mounts: &str) -> Option<Place> {
     // "/../other": above the root of our cgroup namespace, so it is none of the directories that we see.
     let is_inside = |path: &&str| !path.split('/').any(|name| name == "..");
     let path = |wanted: &str| Some(path_in(cgroup, wanted).filter(is_inside)?.to_string());
-    let first = || Some(Place { mount: mounted("cgroup", "hugetlb")?, path: path("hugetlb")?, version: 1 });
-    first().or_else(|| Some(Place { mount: mounted("cgroup2", "")?, path: path("")?, version: 2 }))
+    let first = || Some(Group { mount: mounted("cgroup", "hugetlb")?, path: path("hugetlb")?, version: 1 });
+    first().or_else(|| Some(Group { mount: mounted("cgroup2", "")?, path: path("")?, version: 2 }))
 }
 
-impl Place {
+impl Group {
     /// The limits that one directory sets for pages of `page_bytes`; "max" and the huge number of version 1 are none.
     pub fn limits(
         &self,
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_each_kind_and_none() {
-        let group = Place { mount: "/c".to_string(), path: "/a".to_string(), version: 2 };
+        let group = Group { mount: "/c".to_string(), path: "/a".to_string(), version: 2 };
         let read = |file: &str| match file {
             "/c/a/hugetlb.2MB.max" => Some("max\n".to_string()),
             "/c/a/hugetlb.2MB.rsvd.max" => Some("4194304\n".to_string()),
@@ -197,6 +197,6 @@ mod tests {
         assert_eq!(limits.len(), 1);
         assert_eq!((limits[0].left_bytes(), limits[0].file.as_str()), (2 << 20, "/c/a/hugetlb.2MB.rsvd.max"));
         let none = |_: &str| Some("9223372036854771712\n".to_string());
-        assert_eq!(Place { version: 1, ..group }.limits("/c/a", 1 << 30, &none), []);
+        assert_eq!(Group { version: 1, ..group }.limits("/c/a", 1 << 30, &none), []);
     }
 }

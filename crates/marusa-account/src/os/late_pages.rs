@@ -6,7 +6,7 @@ use super::maps::{Mapping, find_mapping};
 use super::pagemap::{PageRun, push_run};
 use super::pagemap_scan::{Scanner, cut, is_alike, is_large};
 use super::process::Process;
-use crate::base::{Gap, Known, Range, Why};
+use crate::base::{Gap, Known, Range, Why, overlapping};
 use std::fs::File;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,8 +56,7 @@ impl LatePages {
 
     /// Whether the runs of some page of `range` may only be found in `all`.
     pub fn overlaps(&self, range: Range) -> bool {
-        let after = self.mappings.partition_point(|mapping| mapping.range.end <= range.start);
-        self.mappings.get(after).is_some_and(|mapping| mapping.range.start < range.end)
+        overlapping(&self.mappings, range, |mapping| mapping.range).next().is_some()
     }
 
     /// Scans the pieces that no thread has taken yet.

@@ -135,8 +135,7 @@ struct LiveBulk {
 
 impl LiveBulk {
     fn is_resident(&self, range: Range) -> bool {
-        let pages = Range::new(range.start.down_to(PAGE), range.end.up_to(PAGE));
-        self.resident(pages).is_some_and(|runs| matches!(runs[..], [run] if run.covers(range)))
+        self.resident(range.widened(PAGE)).is_some_and(|runs| matches!(runs[..], [run] if run.covers(range)))
     }
 }
 

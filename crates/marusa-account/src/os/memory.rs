@@ -84,27 +84,19 @@ pub trait Memory {
     }
 
     fn u8(&self, at: Addr) -> Result<u8, Fault> {
-        let mut bytes = [0; 1];
-        self.read(at, &mut bytes)?;
-        Ok(bytes[0])
+        Ok(array::<1>(self, at)?[0])
     }
     fn u16(&self, at: Addr) -> Result<u16, Fault> {
-        let mut bytes = [0; 2];
-        self.read(at, &mut bytes)?;
-        Ok(u16::from_le_bytes(bytes))
+        array(self, at).map(u16::from_le_bytes)
     }
     fn u32(&self, at: Addr) -> Result<u32, Fault> {
-        let mut bytes = [0; 4];
-        self.read(at, &mut bytes)?;
-        Ok(u32::from_le_bytes(bytes))
+        array(self, at).map(u32::from_le_bytes)
     }
     fn i32(&self, at: Addr) -> Result<i32, Fault> {
         Ok(self.u32(at)? as i32)
     }
     fn u64(&self, at: Addr) -> Result<u64, Fault> {
-        let mut bytes = [0; 8];
-        self.read(at, &mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
+        array(self, at).map(u64::from_le_bytes)
     }
     /// A pointer at `at`.
     fn addr(&self, at: Addr) -> Result<Addr, Fault> {
@@ -164,6 +156,12 @@ pub trait Memory {
         }
         Err(Fault { at, why: Why::BadData(at) })
     }
+}
+
+fn array<const N: usize>(memory: &(impl Memory + ?Sized), at: Addr) -> Result<[u8; N], Fault> {
+    let mut bytes = [0; N];
+    memory.read(at, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Memory that several threads may read at once, without any store.

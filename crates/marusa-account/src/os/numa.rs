@@ -1,8 +1,8 @@
 //! `/sys/devices/system/node`: the memory of each node. Huge pages belong to a node, and a JVM that is bound to one cannot
 //! use those of another (Documentation/admin-guide/mm/hugetlbpage.rst, "Interaction of Task Memory Policy").
 
-use super::host;
 use super::hugetlb::{self, Pool};
+use super::{host, meminfo};
 use crate::base::Bytes;
 use crate::base::limits::MEMORY_NODES_MAX;
 
@@ -26,16 +26,10 @@ pub fn read() -> Vec<Node> {
 fn node(number: u32) -> Option<Node> {
     let directory = format!("{DIRECTORY}/node{number}");
     let text = host::text(format!("{directory}/meminfo")).ok()?;
-    let field = |name| field(&text, number, name);
+    let fields = meminfo::fields(&text);
+    let field = |name| fields.get(&format!("Node {number} {name}")).copied();
     let pools = hugetlb::pools(&format!("{directory}/hugepages"));
     Some(Node { number, total_bytes: field("MemTotal")?, free_bytes: field("MemFree")?, pools })
-}
-
-/// "Node 0 MemFree:        16539192 kB".
-fn field(text: &str, node: u32, name: &str) -> Option<Bytes> {
-    let wanted = format!("Node {node} {name}:");
-    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(&wanted))?;
-    line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// "0-1,4": the numbers, at most `MEMORY_NODES_MAX`.
@@ -59,7 +53,7 @@ mod tests {
         assert_eq!(list("0-2,7\n"), [0, 1, 2, 7]);
         assert_eq!(list("\n"), [] as [u32; 0]);
         assert_eq!(list("0-4294967295").len(), MEMORY_NODES_MAX);
-        let text = "Node 10 MemTotal:       24684084 kB\nNode 10 MemFree:        1 kB\n";
-        assert_eq!((field(text, 10, "MemFree"), field(text, 1, "MemFree")), (Some(1024), None));
+        let fields = meminfo::fields("Node 10 MemTotal:       24684084 kB\nNode 10 MemFree:        1 kB\n");
+        assert_eq!((fields.get("Node 10 MemFree"), fields.get("Node 1 MemFree")), (Some(&1024), None));
     }
 }

@@ -5,7 +5,7 @@
 use super::machine::{base_page, huge_page};
 use super::maps::Mapping;
 use super::pagemap::PageRun;
-use crate::base::{Addr, Bytes, Gap, Known, Range};
+use crate::base::{Addr, Bytes, Gap, Known, Range, holding, overlapping};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -202,9 +202,8 @@ impl PageSizes {
     ) {
         let plain = self.kind_of_run(run, mapping);
         let is_small = run.is_present() && Bytes::from(run.page_bytes) == base_page();
-        let first = self.runs.partition_point(|size| size.range.end <= piece.start);
         let mut at = piece.start;
-        for size in self.runs[first..].iter().take_while(|size| is_small && size.range.start < piece.end) {
+        for size in overlapping(&self.runs, piece, |size| size.range).take_while(|_| is_small) {
             let here = size.range.intersect(piece);
             if at < here.start {
                 visit(Range::new(at, here.start), plain);
@@ -218,8 +217,7 @@ impl PageSizes {
     }
 
     fn is_hugetlb(&self, at: Addr) -> bool {
-        let after = self.hugetlb.partition_point(|range| range.end <= at);
-        self.hugetlb.get(after).is_some_and(|range| range.has(at))
+        holding(&self.hugetlb, at).is_some()
     }
 
     /// Whether any figure is an estimate.

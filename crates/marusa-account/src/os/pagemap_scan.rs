@@ -6,7 +6,7 @@ use super::pagemap::{PageRun, push_run};
 use super::process::{Process, gap};
 use super::{budget, longest_hold, rights};
 use crate::base::limits::PAGE_RUNS_MAX;
-use crate::base::{Addr, Gap, Known, Range, USER_END, Why};
+use crate::base::{Addr, Gap, Known, Range, USER_END, Why, overlapping};
 use std::os::fd::AsRawFd;
 use std::{fs::File, io};
 
@@ -326,8 +326,7 @@ fn add_region(runs: &mut Vec<PageRun>, region: &PageRegion, mappings: &[Mapping]
     let range = Range::of(region.start, region.end);
     let is_huge = region.categories & PAGE_IS_HUGE != 0;
     let page_bytes = (if is_huge { huge_page() } else { base_page() }) as u32;
-    let first = mappings.partition_point(|mapping| mapping.range.end <= range.start);
-    for mapping in mappings[first..].iter().take_while(|mapping| mapping.range.start < range.end) {
+    for mapping in overlapping(mappings, range, |mapping| mapping.range) {
         let piece = mapping.range.intersect(range);
         let shared_file = mapping.is_file() && mapping.rights.shared;
         let bits = if shared_file { reported | PageRun::FILE } else { reported };

@@ -38,7 +38,6 @@ const ENABLE: libc::c_ulong = 0x2400;
 /// `PERF_TYPE_*`.
 pub const HARDWARE: u32 = 0;
 pub const SOFTWARE: u32 = 1;
-pub const RAW: u32 = 4;
 
 /// In which of its modes a thread is counted.
 #[derive(
@@ -199,7 +198,7 @@ mod tests {
     #[test]
     fn the_attributes_have_the_size_and_the_bits_of_the_first_kernels() {
         assert_eq!(size_of::<Attr>(), ATTR_BYTES);
-        let what = Encoding { kind: RAW, config: 0x1045 };
+        let what = Encoding { kind: 4, config: 0x1045 };
         let attr = what.attr(Mode::User, true);
         assert_eq!((attr.kind, attr.size, attr.config, attr.read_format), (4, 64, 0x1045, 3));
         assert_eq!(attr.flags, 0b110_0011, "disabled, inherit, exclude_kernel, exclude_hv");

@@ -4,6 +4,7 @@
 mod lacking;
 
 use super::host;
+use super::thp::chosen;
 pub use lacking::{Lack, lacking};
 pub use rustix::thread::CapabilitySet as Capability;
 
@@ -33,8 +34,7 @@ pub fn hint(needed: &[Capability], advice: &str) -> String {
 
 pub(super) fn own() -> Own {
     let lockdown = host::text("/sys/kernel/security/lockdown").unwrap_or_default();
-    let word = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
-    let lockdown = word.filter(|word| *word != "none").map(str::to_string);
+    let lockdown = chosen(&lockdown).filter(|word| word != "none");
     let status = host::text("/proc/thread-self/status").unwrap_or_default();
     Own { is_nested: is_nested(), lockdown, ..Own::parse(&status) }
 }

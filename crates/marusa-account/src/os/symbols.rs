@@ -96,9 +96,7 @@ impl Table {
         let found = symbols.iter().find(|symbol| places.iter().any(|place| symbol[..4] == *place))?;
         Some(Addr(number(found, 8, 8).wrapping_add(self.bias)))
     }
-}
 
-impl Table {
     pub fn name_at(&self, at: Addr) -> Option<String> {
         let value = at.0.wrapping_sub(self.bias).to_le_bytes();
         let symbols = self.symbols.as_chunks::<SYMBOL_BYTES>().0.get(1..)?;

@@ -10,7 +10,7 @@ use super::smaps::Smap;
 use super::status::Status;
 use crate::base::limits::IMAGE_DATA_BYTES_MAX;
 use crate::base::redact;
-use crate::base::{Addr, Gap, Known, Range};
+use crate::base::{Addr, Gap, Known, Range, overlapping};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -143,8 +143,7 @@ impl Target<'_> {
     /// libjvm's) points to nothing that came later.
     pub fn data(&self, segment: Range) -> impl Iterator<Item = (Addr, Arc<Vec<u64>>)> {
         let segment = segment.widened(8);
-        let after = self.view.mappings.partition_point(|mapping| mapping.range.end <= segment.start);
-        let mappings = self.view.mappings[after..].iter().take_while(move |at| at.range.start < segment.end);
+        let mappings = overlapping(&self.view.mappings, segment, |mapping| mapping.range);
         let writable = mappings.filter(|mapping| mapping.rights.write);
         let pieces = writable.flat_map(move |mapping| self.resident(mapping.range.intersect(segment)));
         pieces.filter_map(|piece| {
@@ -218,12 +217,11 @@ impl OsView {
         match self.pages_of(range) {
             Ok(pages) => {
                 let mut from = range.start;
-                let first = pages.partition_point(|run| run.range.end <= range.start);
                 if let Some(mapping) = self.perhaps_resident(pages, range.start) {
                     add(mapping.intersect(range));
                     from = mapping.end;
                 }
-                let runs = pages[first..].iter().take_while(|run| run.range.start < range.end);
+                let runs = overlapping(pages, range, |run| run.range);
                 for run in runs.filter(|run| run.is_present()) {
                     if run.range.start < from && !run.is_placed() {
                         continue;
@@ -235,10 +233,8 @@ impl OsView {
                 }
             }
             Err(_) => {
-                let first = self.mappings.partition_point(|mapping| mapping.range.end <= range.start);
-                for mapping in self.mappings[first..].iter().take_while(|m| m.range.start < range.end) {
-                    add(mapping.range.intersect(range));
-                }
+                let mappings = overlapping(&self.mappings, range, |mapping| mapping.range);
+                mappings.for_each(|mapping| add(mapping.range.intersect(range)));
             }
         }
         found
@@ -253,8 +249,7 @@ impl OsView {
     /// looked at, else what an entry of the page table maps. Nothing where the place of pages is not known.
     pub fn page_sizes_in(&self, range: Range) -> Vec<(Range, u64)> {
         let Ok(pages) = self.pages_of(range) else { return Vec::new() };
-        let first = pages.partition_point(|run| run.range.end <= range.start);
-        let runs = pages[first..].iter().take_while(|run| run.range.start < range.end);
+        let runs = overlapping(pages, range, |run| run.range);
         let mut found = Vec::new();
         for run in runs.filter(|run| run.is_present() && run.is_placed()) {
             let piece = run.range.intersect(range);

@@ -112,7 +112,7 @@ pub fn escape_panics() {
 /// (TIOCGWINSZ, tty_ioctl(4)). `None`: no terminal, or one that does not know.
 pub fn columns() -> Option<usize> {
     let wanted = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
-    wanted.or_else(of_output).filter(|columns| *columns > 0)
+    wanted.or_else(|| columns_of(io::stdout())).filter(|columns| *columns > 0)
 }
 
 /// What the user wants, before anything is written; a second choice changes nothing.
@@ -167,10 +167,6 @@ fn has_all_letters(locale: Option<&OsStr>, is_terminal: bool) -> bool {
         .map_or(!is_terminal, |name| name.to_string_lossy().to_lowercase().replace('-', "").contains("utf8"))
 }
 
-fn of_output() -> Option<usize> {
-    columns_of(io::stdout())
-}
-
 /// The width of the terminal that standard error goes to.
 pub fn columns_of_errors() -> Option<usize> {
     columns_of(io::stderr()).filter(|columns| *columns > 0)
@@ -187,7 +183,7 @@ mod tests {
     #[test]
     fn what_is_no_terminal_has_no_columns() {
         // Tests are captured, or run on a terminal that knows.
-        assert!(of_output().is_none_or(|columns| columns < 10_000));
+        assert!(columns_of(io::stdout()).is_none_or(|columns| columns < 10_000));
     }
 
     #[test]

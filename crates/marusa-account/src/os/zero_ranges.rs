@@ -13,7 +13,7 @@ use super::page_kind::{Backing, PageKind, PageSizes};
 use super::pagemap::PageRun;
 use super::smaps;
 use super::target::OsView;
-use crate::base::{Addr, Bytes, Range};
+use crate::base::{Addr, Bytes, Range, overlapping};
 use std::collections::BTreeMap;
 
 /// Blocks that each mapping gets at least in a sample, as long as that is not most of it.
@@ -107,8 +107,7 @@ impl<'a> Finder<'a> {
     fn small(&mut self, mapping: &'a Mapping, run: &PageRun, stacks: &[Range]) {
         let mut rest = run.range;
         if let Some(sizes) = self.sizes {
-            let first = sizes.runs.partition_point(|size| size.range.end <= run.range.start);
-            let inside = sizes.runs[first..].iter().take_while(|size| size.range.start < run.range.end);
+            let inside = overlapping(&sizes.runs, run.range, |size| size.range);
             for size in inside.filter(|size| !size.estimated && size.kind.folio_bytes > base_page()) {
                 let here = size.range.intersect(run.range);
                 self.stack(run, Range::new(rest.start, here.start), stacks);
@@ -123,8 +122,7 @@ impl<'a> Finder<'a> {
         if run.is_file() {
             return;
         }
-        let first = stacks.partition_point(|stack| stack.end <= range.start);
-        for stack in stacks[first..].iter().take_while(|stack| stack.start < range.end) {
+        for stack in overlapping(stacks, range, |stack| *stack) {
             let range = stack.intersect(range).widened(base_page()).intersect(range);
             let kind = PageKind::small(Backing::Anonymous);
             self.found.push(Candidate { range, kind, sort: Sort::StackSmall });

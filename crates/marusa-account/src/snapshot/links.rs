@@ -86,8 +86,7 @@ pub fn read(target: &Target, images: &[Image], owners: &[Range]) -> Vec<Link> {
 
 /// Anonymous memory without an owner. What is left of the page in which a library's data ends is the library's.
 fn unclaimed(target: &Target, owned: &[Range]) -> Vec<Range> {
-    let pages = |range: &Range| Range::new(range.start.down_to(PAGE), range.end.up_to(PAGE));
-    let owned = Covered::of(owned.iter().map(pages));
+    let owned = Covered::of(owned.iter().map(|range| range.widened(PAGE)));
     // [heap] is malloc's, also where the arena could not be read.
     let may_be_linked = |mapping: &&Mapping| mapping.is_anonymous() && mapping.path != "[heap]";
     let mappings = target.view.mappings.iter().filter(may_be_linked);

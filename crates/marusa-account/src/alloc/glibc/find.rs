@@ -77,7 +77,7 @@ fn version_in(line: &str) -> Option<String> {
 pub fn data(target: &Target, libc: &Image) -> Vec<(Addr, Vec<u64>)> {
     let mut found = Vec::new();
     let mut left = LIBC_DATA_BYTES_MAX;
-    for (segment, _) in libc.segments.iter().filter(|(_, is_writable)| *is_writable) {
+    for segment in libc.data() {
         for piece in target.resident(segment.widened(8)) {
             let piece = Range::sized(piece.start, piece.bytes().min(left));
             left -= piece.bytes();

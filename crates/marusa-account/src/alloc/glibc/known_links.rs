@@ -63,12 +63,8 @@ impl KnownLinks {
         KnownLinks { start, ..KnownLinks::default() }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.links.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.links.is_empty()
     }
 
     /// Forgets all but the first `links`.

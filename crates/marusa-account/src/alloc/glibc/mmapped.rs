@@ -42,12 +42,13 @@ pub fn read(target: &Target, taken: &[Range], totals: Option<Totals>, gaps: &mut
         search = Search { target, chunks: Vec::new(), pages: 0, looks_within: true };
         rests = free.iter().map(|range| search.chain(*range)).collect();
     }
-    if !is_all(&search.chunks, totals) {
+    let is_all = |search: &Search| totals.is_some_and(|totals| agrees(&search.chunks, totals));
+    if !is_all(&search) {
         let mut rests: Vec<Place> = rests.into_iter().filter(|rest| !rest.range.is_empty()).collect();
         rests.sort_by_key(|rest| rest.range.bytes());
         for rest in rests {
             search.pages_of(rest);
-            if is_all(&search.chunks, totals) || search.pages >= MMAPPED_PAGES_MAX {
+            if is_all(&search) || search.pages >= MMAPPED_PAGES_MAX {
                 break;
             }
         }
@@ -227,10 +228,6 @@ fn agrees(chunks: &[Range], totals: Totals) -> bool {
     let (count, bytes) = sums(chunks);
     let is_inflated = totals.is_inflated && bytes < totals.mmapped_bytes;
     count == totals.mmapped_count && (bytes == totals.mmapped_bytes || is_inflated)
-}
-
-fn is_all(chunks: &[Range], totals: Option<Totals>) -> bool {
-    totals.is_some_and(|totals| agrees(chunks, totals))
 }
 
 /// Takes out the few whose absence makes count and sum right: words of others that look like a header.

@@ -59,16 +59,7 @@ pub fn read(target: &Target, owned: &[Range], witness: &dyn Witness) -> Known<(A
         Some(version) => format!("glibc {version}"),
         None => "glibc".to_string(),
     };
-    let view = AllocView {
-        allocator,
-        other: None,
-        arenas,
-        mmapped,
-        intervals: Vec::new(),
-        in_use: Vec::new(),
-        gaps,
-    };
-    Ok((view, walked))
+    Ok((AllocView { allocator, arenas, mmapped, gaps, ..AllocView::default() }, walked))
 }
 
 /// What the walk could not decide.

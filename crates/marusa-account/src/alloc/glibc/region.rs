@@ -109,7 +109,7 @@ impl Region {
             slack: done,
             last_slack: self.slack[done..].to_vec(),
             caches: self.caches.len(),
-            links: self.links.len(),
+            links: self.links.count(),
         });
     }
 

@@ -7,6 +7,7 @@
 pub use super::flags_kept::KEPT;
 use super::names::{Table, Text, Texts};
 use super::vmstructs::VmStructs;
+use super::window::{array, word};
 use crate::base::limits::{C_STRING_BYTES_MAX, FLAGS_MAX};
 use crate::base::{Addr, Gap, Known, Why};
 use crate::os::{Fault, Memory};
@@ -185,14 +186,15 @@ fn entries(memory: &dyn Memory, structs: &VmStructs, owner: &str, texts: &mut Te
     memory.read(table, &mut bytes).map_err(|fault| fault.gap(format!("{owner}::flags")))?;
     let mut found = Vec::new();
     for entry in bytes.chunks_exact(stride as usize) {
-        let name_at = Addr(word(entry, name));
+        let name_at = Addr(word(entry, name as usize));
         // The last entry is empty (JDK 8 to 25).
         if name_at.is_null() {
             continue;
         }
         let name = texts.read(memory, name_at).map_err(|fault| fault.gap("name of a flag"))?;
-        let kind = if named { word(entry, kind) } else { half_word(entry, kind) };
-        found.push(Entry { name, kind, value_at: Addr(word(entry, value)) });
+        let number = || array(entry, kind as usize).map_or(0, |bytes| u64::from(u32::from_le_bytes(bytes)));
+        let kind = if named { word(entry, kind as usize) } else { number() };
+        found.push(Entry { name, kind, value_at: Addr(word(entry, value as usize)) });
     }
     Ok(found)
 }
@@ -249,14 +251,6 @@ fn read_value(memory: &dyn Memory, kind: Type, at: Addr) -> Result<Value, Fault>
             text => Value::Text(memory.c_string(text, C_STRING_BYTES_MAX)?),
         },
     })
-}
-
-fn word(entry: &[u8], offset: u64) -> u64 {
-    entry[offset as usize..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-fn half_word(entry: &[u8], offset: u64) -> u64 {
-    entry[offset as usize..].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes) as u64)
 }
 
 #[cfg(test)]

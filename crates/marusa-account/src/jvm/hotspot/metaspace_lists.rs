@@ -65,8 +65,7 @@ fn lists_of_library(search: &Search, word: usize) -> Vec<Vec<Range>> {
     let (mut seen, mut nodes) = (HashSet::new(), HashSet::new());
     let vm = search.vm;
     let library = vm.image.extent();
-    let writable = vm.image.segments.iter().filter(|(_, writable)| *writable);
-    for (_, words) in writable.flat_map(|(segment, _)| vm.target.data(*segment)) {
+    for (_, words) in vm.image.data().flat_map(|segment| vm.target.data(segment)) {
         for pointer in words.iter().map(|word| Addr(*word)) {
             if library.has(pointer) || !search.may_be_object(pointer) || !seen.insert(pointer) {
                 continue;

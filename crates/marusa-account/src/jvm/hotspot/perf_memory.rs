@@ -4,6 +4,7 @@
 //! Layout: src/hotspot/share/runtime/perfMemory.hpp (`PerfDataPrologue`, `PerfDataEntry`), the same from JDK 8 to 25.
 
 use super::vmstructs::VmStructs;
+use super::window::array;
 use crate::base::limits::{PERF_COUNTERS_MAX, PERF_MEMORY_BYTES_MAX};
 use crate::base::{self, Gap, Known, Why};
 use crate::os::Memory;
@@ -70,8 +71,7 @@ pub fn texts(block: &[u8]) -> Vec<Range<usize>> {
 
 /// A word that counts or measures.
 fn word(bytes: &[u8], at: usize) -> Option<usize> {
-    let word = bytes.get(at..at.checked_add(4)?)?;
-    usize::try_from(i32::from_le_bytes(word.try_into().ok()?)).ok()
+    usize::try_from(i32::from_le_bytes(array(bytes, at)?)).ok()
 }
 
 /// Where in a block the entries lie, each within the block and not empty.

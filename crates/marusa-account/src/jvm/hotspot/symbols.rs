@@ -23,9 +23,7 @@ impl Names {
     }
 
     pub fn length(&self, windows: &Windows, symbol: Addr) -> Option<usize> {
-        let mut length = [0; 2];
-        windows.read(symbol.plus(self.length), &mut length).ok()?;
-        Some(usize::from(u16::from_le_bytes(length)))
+        windows.array(symbol.plus(self.length)).ok().map(|length| usize::from(u16::from_le_bytes(length)))
     }
 
     /// Only a name that is the right one is kept by a recording.

@@ -70,8 +70,7 @@ fn is_private(mapping: &Mapping) -> bool {
 /// Every page address in libjvm's writable data, and in the anonymous tail of it (.bss).
 fn pointers(vm: &Hotspot) -> BTreeSet<Addr> {
     let mut found = BTreeSet::new();
-    let writable = vm.image.segments.iter().filter(|(_, writable)| *writable).map(|(range, _)| *range);
-    for (_, words) in writable.flat_map(|range| vm.target.data(range)) {
+    for (_, words) in vm.image.data().flat_map(|range| vm.target.data(range)) {
         found.extend(
             words.iter().map(|word| Addr(*word)).filter(|at| !at.is_null() && at.is_aligned(base_page())),
         );

@@ -14,17 +14,25 @@ impl<'a> Windows<'a> {
     pub fn read(&self, at: Addr, into: &mut [u8]) -> Result<(), Fault> {
         self.0.read_among_many(at, into)
     }
-    pub fn u64(&self, at: Addr) -> Result<u64, Fault> {
-        let mut bytes = [0; 8];
+    pub fn array<const N: usize>(&self, at: Addr) -> Result<[u8; N], Fault> {
+        let mut bytes = [0; N];
         self.read(at, &mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
+        Ok(bytes)
+    }
+    pub fn u64(&self, at: Addr) -> Result<u64, Fault> {
+        self.array(at).map(u64::from_le_bytes)
     }
     pub fn addr(&self, at: Addr) -> Result<Addr, Fault> {
         self.u64(at).map(Addr)
     }
 }
 
+/// The `N` bytes at `at` in bytes that were read; `None` behind their end.
+pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
 /// The word at `at` in bytes that were read; 0 behind their end.
 pub fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()).map_or(0, |word| u64::from_le_bytes(*word))
+    array(bytes, at).map_or(0, u64::from_le_bytes)
 }

@@ -158,7 +158,6 @@ fn row(
     (theirs_figure, theirs_bytes): (Figure, Bytes),
     unit_bytes: Bytes,
 ) -> AuditRow {
-    let difference = ours_bytes.map(|ours| i128::from(ours) - i128::from(theirs_bytes));
     AuditRow {
         area,
         ours,
@@ -168,7 +167,7 @@ fn row(
         theirs_bytes,
         unit_bytes,
         reason: None,
-        difference_bytes: difference.and_then(|bytes| i64::try_from(bytes).ok()),
+        difference_bytes: super::malloc::difference(ours_bytes, Some(theirs_bytes)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::files::Found;
 use super::headers::Load;
-use crate::base::{Addr, Range, Why};
+use crate::base::{Addr, Range, Why, place_of};
 use crate::os::budget;
 use crate::os::file_bytes::FileBytes;
 use crate::os::maps::{Mapping, find_mapping};
@@ -35,8 +35,8 @@ impl<'a> CoreMemory<'a> {
     /// Where the bytes at `at` lie: the file, the place in it, and how many of `length` are in one piece.
     fn piece(&self, at: Addr, length: u64) -> Result<(&'a FileBytes, u64, u64), Fault> {
         let missing = Fault { at, why: Why::NotRecorded };
-        let load = self.loads.get(self.loads.partition_point(|load| load.range.end <= at));
-        let load = load.filter(|load| load.range.has(at)).ok_or(Fault { at, why: Why::BadData(at) })?;
+        let load = place_of(self.loads, at, |load| load.range).map(|place| &self.loads[place]);
+        let load = load.ok_or(Fault { at, why: Why::BadData(at) })?;
         let inside = at.0 - load.range.start.0;
         if inside < load.held {
             return Ok((self.bytes, load.offset.saturating_add(inside), length.min(load.held - inside)));

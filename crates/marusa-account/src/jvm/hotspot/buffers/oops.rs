@@ -6,7 +6,7 @@
 
 use crate::base::{Addr, Known};
 use crate::jvm::hotspot::Hotspot;
-use crate::jvm::hotspot::heap::z;
+use crate::jvm::hotspot::heap::z::Z;
 use crate::jvm::hotspot::objects::packing;
 use crate::jvm::types::Gc;
 use crate::os::machine::is_aarch64;
@@ -43,8 +43,11 @@ impl Oops {
         if !matches!(gc, Gc::Z | Gc::ZGenerational) {
             return Ok(Oops::Whole);
         }
-        let z::Colours { offset_mask, bad_mask } = z::colours(vm)?;
-        Ok(offset_mask.map_or(Oops::Coloured(bad_mask), |mask| Oops::Offset(mask, bad_mask)))
+        let z = Z::read(vm)?;
+        Ok(match z.generational {
+            true => Oops::Coloured(z.global(vm, "PointerLoadBadMask")?),
+            false => Oops::Offset(z.offset_max - 1, z.global(vm, "AddressWeakBadMask")?),
+        })
     }
 
     /// Bytes of a reference.

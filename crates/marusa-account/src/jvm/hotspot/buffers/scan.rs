@@ -11,6 +11,7 @@ use super::targets::Targets;
 use crate::base::{Addr, Range};
 use crate::jvm::hotspot::holders::classes::{Classes, Form};
 use crate::jvm::hotspot::owners::fetch::{Read, Resident};
+use crate::jvm::hotspot::window::{array, word};
 use crate::os::Target;
 use crate::os::budget;
 use crate::os::memory::Bulk;
@@ -66,10 +67,6 @@ struct Open {
 }
 
 impl Open {
-    fn is_before_all(&self) -> bool {
-        self.heads[0].is_none()
-    }
-
     /// The object that has a reference at `at`.
     fn hit(&self, at: Addr, (target, is_uncertain): (u32, bool), classes: &Classes) -> Option<Hit> {
         let hit = |head: Addr, class: Addr, form| Hit {
@@ -231,8 +228,9 @@ impl<'a> Pass<'a> {
         }
         self.words.clear();
         self.words.extend(self.bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
-        let after = self.after(range);
-        self.words.push(after);
+        // The word behind may have the class of the last header.
+        let after = self.over_the_border(range.end, 8);
+        self.words.push(word(&after, 0));
         let has_targets = !self.what.targets.is_empty();
         let is_narrow = self.what.oops.bytes() == 4;
         for place in 0..self.words.len() - 1 {
@@ -253,15 +251,6 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The word behind the range, where there is one: it may have the class of the last header.
-    fn after(&self, range: Range) -> u64 {
-        let next = Range::sized(range.end, 8);
-        let mut bytes = [0; 8];
-        let is_read = (self.resident)(next.widened(crate::base::PAGE)).iter().any(|it| it.covers(next))
-            && (self.read)(next.start, &mut bytes);
-        if is_read { u64::from_le_bytes(bytes) } else { 0 }
-    }
-
     fn head(&mut self, range: Range, place: usize, class: u64) {
         let at = range.start.plus(place as u64 * 8);
         let open = &mut self.seen.open;
@@ -275,8 +264,7 @@ impl<'a> Pass<'a> {
         }
         if self.what.heads.is_array(class) {
             let length_at = place * 8 + self.what.heads.length_at as usize;
-            let length = self.bytes.get(length_at..).and_then(|rest| rest.first_chunk::<4>());
-            let length = u64::from(length.map_or(0, |bytes| u32::from_le_bytes(*bytes)));
+            let length = u64::from(array(&self.bytes, length_at).map_or(0, u32::from_le_bytes));
             let bytes = length.saturating_mul(self.what.oops.bytes() as u64);
             let first = (self.what.heads.length_at + 4).next_multiple_of(self.what.oops.bytes() as u64);
             let end = at.plus(first).plus(bytes);
@@ -312,7 +300,7 @@ impl<'a> Pass<'a> {
     fn hit(&mut self, at: Addr, target: (u32, bool)) {
         match self.seen.open.hit(at, target, self.what.heads.classes) {
             Some(hit) => self.seen.hits.push(hit),
-            None if self.seen.open.is_before_all() && self.seen.loose.len() < HITS_MAX => {
+            None if self.seen.open.heads[0].is_none() && self.seen.loose.len() < HITS_MAX => {
                 self.seen.loose.push((target, at));
             }
             None => {}

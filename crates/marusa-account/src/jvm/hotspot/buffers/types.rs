@@ -83,9 +83,7 @@ impl<'a> Types<'a> {
         let list = || {
             let (at, data) = self.interfaces?;
             let array = self.windows.addr(class.plus(at)).ok().filter(|array| !array.is_null())?;
-            let mut length = [0; 4];
-            self.windows.read(array, &mut length).ok()?;
-            let length = u32::from_le_bytes(length).min(INTERFACES_MAX);
+            let length = u32::from_le_bytes(self.windows.array(array).ok()?).min(INTERFACES_MAX);
             let element = |index| self.windows.addr(array.plus(data + u64::from(index) * 8)).ok();
             Some((0..length).filter_map(element).collect())
         };

@@ -33,11 +33,14 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     let mut humongous: Vec<Addr> = Vec::new();
     for (index, object) in objects.iter().enumerate() {
         let Some(object) = object else { continue };
-        let range = Range::sized(table.start.plus(index as u64 * table.region_bytes), table.region_bytes);
+        let range = table.region(index);
         match layout.region(object, tag_at, range) {
             Some(Region { part, used_bytes }) => {
                 humongous.extend(layout.starts_humongous(object, tag_at).then_some(range.start));
-                if part != "free" || is_committed(vm, range) {
+                // A region that was given back keeps its object; its memory has no rights any more.
+                let is_committed =
+                    || vm.target.mapping(range.start).is_some_and(|mapping| mapping.rights.any());
+                if part != "free" || is_committed() {
                     Run { range, part, used_bytes }.add_to(&mut runs);
                 }
             }
@@ -77,16 +80,16 @@ fn in_use(vm: &Hotspot, with_marks: bool) -> Known<Vec<walk::Region>> {
     let objects = table.objects(vm, &layout)?;
     let tag_at = layout.tag_at.or_else(|| tag_by_number(&objects));
     let tag_at = tag_at.ok_or_else(|| Gap::new("types of G1's regions", Why::NotInThisRuntime))?;
-    let whole =
-        |index: usize| Range::sized(table.start.plus(index as u64 * table.region_bytes), table.region_bytes);
-    let words =
-        objects.iter().enumerate().filter_map(|(index, words)| Some((whole(index), words.as_deref()?)));
+    let words = objects
+        .iter()
+        .enumerate()
+        .filter_map(|(index, words)| Some((table.region(index), words.as_deref()?)));
     let words = words.collect::<Vec<_>>();
     let marking = if with_marks { g1_marks::read(vm, heap, &words, tag_at) } else { None };
     let mut regions: Vec<walk::Region> = Vec::new();
     for (index, object) in objects.iter().enumerate() {
         let Some(object) = object else { continue };
-        let range = whole(index);
+        let range = table.region(index);
         let Some(region) = layout.region(object, Some(tag_at), range) else { continue };
         let in_use = Range::sized(range.start, region.used_bytes);
         match regions.last_mut() {
@@ -178,6 +181,11 @@ impl RegionTable {
             return Err(Gap::new("G1's region table", Why::BadData(table)));
         }
         Ok(RegionTable { base, length, start: heap.start, region_bytes })
+    }
+
+    /// Where the region of this number lies.
+    fn region(&self, index: usize) -> Range {
+        Range::sized(self.start.plus(index as u64 * self.region_bytes), self.region_bytes)
     }
 
     /// The bytes of each region's object, as words; `None` where the region was never committed, or cannot be read.
@@ -301,11 +309,6 @@ fn tag_by_number(objects: &[Option<Vec<u64>>]) -> Option<u64> {
     };
     let numbers = (0..bytes.saturating_sub(8)).step_by(4).filter(is_number);
     numbers.flat_map(|at| [at + 4, at + 8]).find(is_tag)
-}
-
-/// A region that was given back keeps its object; its memory has no rights any more.
-fn is_committed(vm: &Hotspot, range: Range) -> bool {
-    vm.target.mapping(range.start).is_some_and(|mapping| mapping.rights.any())
 }
 
 #[cfg(test)]

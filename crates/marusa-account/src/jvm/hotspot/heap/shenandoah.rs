@@ -9,6 +9,7 @@ use super::{shenandoah_marks, shenandoah_tables};
 use crate::base::limits::{HEAP_REGIONS_MAX, REGION_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::hotspot::histogram::walk::{self, Lie};
+use crate::jvm::hotspot::window::array;
 use crate::jvm::types::{Gc, HeapView, How, Kind};
 
 const REGION_OBJECT_BYTES_MAX: u64 = 4096;
@@ -220,10 +221,7 @@ impl Layout {
 
     /// `None` when its bounds are not those of region `number`.
     fn region(&self, heap: &Shenandoah, number: u64, object: &[u8]) -> Option<Region> {
-        let word = |offset: u64| {
-            let bytes = object.get(offset as usize..)?.first_chunk::<8>()?;
-            Some(u64::from_le_bytes(*bytes))
-        };
+        let word = |offset: u64| array(object, offset as usize).map(u64::from_le_bytes);
         let bottom = heap.start_of(number).0;
         let top = word(self.top)?;
         let state = word(self.state)? as u32;

@@ -210,8 +210,7 @@ fn words_at(vm: &Hotspot, at: Addr) -> Known<Vec<u64>> {
 
 /// The words of libjvm's own writable data, as far as they are in memory.
 fn statics(vm: &Hotspot) -> Vec<(String, Arc<Vec<u64>>)> {
-    let writable = vm.image.segments.iter().filter(|(_, writable)| *writable);
-    let pieces = writable.flat_map(|(segment, _)| vm.target.data(*segment));
+    let pieces = vm.image.data().flat_map(|segment| vm.target.data(segment));
     pieces.map(|(start, words)| (format!("libjvm.so:{start}"), words)).collect()
 }
 

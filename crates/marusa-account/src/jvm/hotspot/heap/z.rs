@@ -71,7 +71,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
     z_tables::read(vm, &z, found);
     Ok(HeapView {
         reserved: joined(mappings.iter().map(|(_, mapping)| mapping.range)),
-        max_bytes: z.max_bytes(vm),
+        max_bytes: z.capacity(vm, "_max_capacity"),
         committed_bytes: z.committed_bytes(vm),
         used_bytes: z.used_bytes(vm),
         region_bytes: Some(z.granule),
@@ -92,20 +92,6 @@ pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
 /// The objects of malloc that describe the pages.
 pub fn page_objects(vm: &Hotspot) -> Known<Vec<Addr>> {
     z_pages::objects(vm, &Z::read(vm)?)
-}
-
-/// How references are made of addresses.
-pub struct Colours {
-    /// The bits of the offset; `None` for generational ZGC, whose addresses are whole.
-    pub offset_mask: Option<u64>,
-    /// A reference with one of these bits may lead to where the object was.
-    pub bad_mask: u64,
-}
-
-pub fn colours(vm: &Hotspot) -> Known<Colours> {
-    let z = Z::read(vm)?;
-    let bad_mask = z.global(vm, if z.generational { "PointerLoadBadMask" } else { "AddressWeakBadMask" })?;
-    Ok(Colours { offset_mask: (!z.generational).then_some(z.offset_max - 1), bad_mask })
 }
 
 impl Z {
@@ -151,7 +137,7 @@ impl Z {
     }
 
     /// A global variable that `ZGlobalsForVMStructs` points to, named without the leading Z.
-    fn global(&self, vm: &Hotspot, name: &str) -> Known<u64> {
+    pub fn global(&self, vm: &Hotspot, name: &str) -> Known<u64> {
         let at = self.global_at(vm, name)?;
         vm.memory().u64(at).map_err(|fault| fault.gap(format!("{}{name}", self.prefix)))
     }
@@ -201,22 +187,20 @@ impl Z {
             .ok_or_else(|| Gap::new("heap base of ZGC", Why::NotInThisRuntime))
     }
 
-    fn max_bytes(&self, vm: &Hotspot) -> Known<Bytes> {
+    /// JDK 11 keeps the capacity in the manager of physical memory.
+    fn capacity(&self, vm: &Hotspot, field: &str) -> Known<Bytes> {
         let class = self.named("PageAllocator");
-        match vm.word(self.allocator, &class, "_max_capacity") {
-            Ok(bytes) => Ok(bytes),
-            Err(_) => vm.word(self.physical(vm)?, &self.named("PhysicalMemoryManager"), "_max_capacity"),
-        }
+        vm.word(self.allocator, &class, field).or_else(|_| {
+            let physical = self.allocator.plus(vm.structs.offset(&class, "_physical")?);
+            vm.word(physical, &self.named("PhysicalMemoryManager"), field)
+        })
     }
 
     fn committed_bytes(&self, vm: &Hotspot) -> Known<Bytes> {
         if vm.structs.has_type("ZPartition") {
             return self.sum_of_partitions(vm, "_capacity");
         }
-        match vm.word(self.allocator, &self.named("PageAllocator"), "_capacity") {
-            Ok(bytes) => Ok(bytes),
-            Err(_) => vm.word(self.physical(vm)?, &self.named("PhysicalMemoryManager"), "_capacity"),
-        }
+        self.capacity(vm, "_capacity")
     }
 
     fn used_bytes(&self, vm: &Hotspot) -> Known<Bytes> {
@@ -224,11 +208,6 @@ impl Z {
             return self.sum_of_partitions(vm, "_used");
         }
         vm.word(self.allocator, &self.named("PageAllocator"), "_used")
-    }
-
-    /// JDK 11 keeps the capacity in the manager of physical memory.
-    fn physical(&self, vm: &Hotspot) -> Known<Addr> {
-        Ok(self.allocator.plus(vm.structs.offset(&self.named("PageAllocator"), "_physical")?))
     }
 
     /// JDK 24 on: one `ZPartition` per NUMA node.

@@ -7,6 +7,7 @@ use super::spaces::Run;
 use super::z::Z;
 use crate::base::limits::{HEAP_REGIONS_MAX, Z_PAGE_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::jvm::hotspot::window::array;
 
 const CHUNK_BYTES: u64 = 64 << 10;
 /// The fields that are read lie in the first words of a `ZPage`; JDK 11's `_refcount` is the last.
@@ -275,8 +276,7 @@ impl Layout {
     }
 
     fn of_head(&self, z: &Z, head: &[u8; PAGE_HEAD_BYTES], number: u64) -> Option<Option<Page>> {
-        let word =
-            |offset: u64| head.get(offset as usize..)?.first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
+        let word = |offset: u64| array(head, offset as usize).map(u64::from_le_bytes);
         let start = word(self.start)?;
         let end = word(self.end)?;
         let end = if self.end_is_size { start.checked_add(end)? } else { end };

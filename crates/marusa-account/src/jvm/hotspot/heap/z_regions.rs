@@ -3,8 +3,9 @@
 use super::super::Hotspot;
 use super::z::{Z, mapped_offsets, mappings_of};
 use super::z_pages::{self, Generation, LiveMap, Page, Size};
-use crate::base::{Addr, Bytes, Known, PAGE, Range};
+use crate::base::{Addr, Known, PAGE, Range};
 use crate::jvm::hotspot::histogram::marks::Marks;
+use crate::jvm::hotspot::histogram::regions::Heap;
 use crate::jvm::hotspot::histogram::walk::{Lie, Region};
 use std::collections::HashMap;
 
@@ -14,19 +15,8 @@ const MARK_BITS_MAX: u64 = 8 << 20;
 /// The number of the time before the first collection: collections count from there (zGlobals.cpp, zGeneration.cpp).
 const FIRST_NUMBER: u32 = 1;
 
-/// Where objects lie, by addresses in the first view.
-pub struct Mapped {
-    pub regions: Vec<Region>,
-    pub first: Addr,
-    /// How far the other views lie behind the first.
-    pub shifts: Vec<u64>,
-    pub offset_max: Bytes,
-    /// It is not known yet what is alive.
-    pub is_marking: bool,
-}
-
-/// The pages in use as far as they are.
-pub fn regions(vm: &Hotspot) -> Known<Mapped> {
+/// The pages in use as far as they are, by addresses in the first view.
+pub fn heap(vm: &Hotspot) -> Known<Heap> {
     let z = Z::read(vm)?;
     let views = z.views(vm)?;
     let mappings = mappings_of(&vm.target.view.mappings, &views, z.offset_max);
@@ -50,7 +40,7 @@ pub fn regions(vm: &Hotspot) -> Known<Mapped> {
     let shifts = views.iter().skip(1).map(|view| view.base.0 - first.0).collect();
     let is_marking = marking.0.values().any(|(_, is_done)| !is_done);
     let regions = pages.iter().map(region).collect();
-    Ok(Mapped { regions, first, shifts, offset_max: z.offset_max, is_marking })
+    Ok(Heap { regions, shifts, in_first: Some((first, z.offset_max - 1)), is_marking, ..Heap::default() })
 }
 
 /// The last marking of each generation: the newest number that any of its pages has.

@@ -28,32 +28,21 @@ pub struct Heap {
     pub gaps: Vec<Gap>,
 }
 
-impl Heap {
-    /// The address in the first mapping.
-    fn canonical(&self, at: Addr) -> Addr {
-        self.in_first.map_or(at, |(first, mask)| first.plus(at.0 & mask))
-    }
-}
-
 /// `others`: threads that run no Java.
 pub fn read(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
     let gc = heap::collector(vm)?;
     let mut found = Found::default();
-    let mut is_marking = false;
-    let (mut regions, shifts, in_first) = match gc {
-        Gc::Serial | Gc::Cms | Gc::Epsilon => (serial::regions(vm, &mut found)?, Vec::new(), None),
-        Gc::Parallel => (parallel::regions(vm, &mut found)?, Vec::new(), None),
-        Gc::G1 => (g1::regions(vm)?, Vec::new(), None),
-        Gc::Shenandoah | Gc::ShenandoahGenerational => (shenandoah::regions(vm)?, Vec::new(), None),
-        Gc::Z | Gc::ZGenerational => {
-            let mapped = z_regions::regions(vm)?;
-            is_marking = mapped.is_marking;
-            (mapped.regions, mapped.shifts, Some((mapped.first, mapped.offset_max - 1)))
-        }
+    let of = |regions: Vec<Region>| Heap { regions, ..Heap::default() };
+    let mut heap = match gc {
+        Gc::Serial | Gc::Cms | Gc::Epsilon => of(serial::regions(vm, &mut found)?),
+        Gc::Parallel => of(parallel::regions(vm, &mut found)?),
+        Gc::G1 => of(g1::regions(vm)?),
+        Gc::Shenandoah | Gc::ShenandoahGenerational => of(shenandoah::regions(vm)?),
+        Gc::Z | Gc::ZGenerational => z_regions::heap(vm)?,
     };
-    regions.retain(|region| !region.range.is_empty());
-    regions.sort_by_key(|region| region.range);
-    if regions.windows(2).any(|pair| pair[0].range.overlaps(pair[1].range)) {
+    heap.regions.retain(|region| !region.range.is_empty());
+    heap.regions.sort_by_key(|region| region.range);
+    if heap.regions.windows(2).any(|pair| pair[0].range.overlaps(pair[1].range)) {
         return Err(Gap::new("regions of the heap", Why::Torn));
     }
     let unused = buffers::unused(vm, others, &mut found);
@@ -65,21 +54,13 @@ pub fn read(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {
         let heap = vm.static_addr("Universe", "_collectedHeap").ok()?;
         vm.memory().u32(heap.plus(at + behind)).ok().map(u64::from)
     };
-    let (collections, full_collections) = (collections(0), collections(4));
-    let is_filled = matches!(gc, Gc::Serial | Gc::Cms | Gc::Epsilon | Gc::Parallel | Gc::G1);
-    let mut heap = Heap {
-        regions,
-        shifts,
-        in_first,
-        collections,
-        full_collections,
-        is_filled,
-        is_marking,
-        no_marks: no_marks(vm, gc),
-        gaps: found.gaps,
-    };
+    (heap.collections, heap.full_collections) = (collections(0), collections(4));
+    heap.is_filled = matches!(gc, Gc::Serial | Gc::Cms | Gc::Epsilon | Gc::Parallel | Gc::G1);
+    heap.no_marks = no_marks(vm, gc);
+    heap.gaps = found.gaps;
+    let in_first = |at: Addr| heap.in_first.map_or(at, |(first, mask)| first.plus(at.0 & mask));
     let mut holes: Vec<Range> =
-        unused.iter().map(|hole| Range::sized(heap.canonical(hole.start), hole.bytes())).collect();
+        unused.iter().map(|hole| Range::sized(in_first(hole.start), hole.bytes())).collect();
     holes.sort_unstable();
     add_holes(&mut heap.regions, &holes);
     Ok(heap)

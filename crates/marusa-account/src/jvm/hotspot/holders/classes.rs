@@ -52,7 +52,8 @@ impl Classes {
     pub fn read(vm: &Hotspot, windows: &Windows) -> Known<Classes> {
         let word = ClassWord::read(vm)?;
         let names = Names::read(vm)?;
-        let (tag, shift) = objects_tag(vm);
+        let [of_28, before] = OBJECTS_TAG;
+        let (_, tag, shift) = if vm.structs.constant(of_28.0).is_ok() { of_28 } else { before };
         let mut by_address = HashMap::new();
         let (mut low, mut high) = (u64::MAX, 0);
         let counts = class_graph::walk(vm, windows, &mut |seen| {
@@ -123,12 +124,6 @@ impl Classes {
     }
 }
 
-fn objects_tag(vm: &Hotspot) -> (i32, u32) {
-    let [of_28, before] = OBJECTS_TAG;
-    let (_, tag, shift) = if vm.structs.constant(of_28.0).is_ok() { of_28 } else { before };
-    (tag, shift)
-}
-
 /// The fields of classes, each read once. For one thread.
 pub struct FieldsOf<'a> {
     vm: &'a Hotspot<'a>,
@@ -184,15 +179,11 @@ impl<'a> FieldsOf<'a> {
         Some((format!("{}.{}", self.name(class)?, field.name), field.signature.clone()))
     }
 
-    /// The class that a mirror mirrors.
-    pub fn mirrored(&self, mirror: Addr) -> Option<Addr> {
-        let class = self.vm.memory().addr(mirror.plus(self.mirrored_at?)).ok()?;
-        self.classes.by_address.contains_key(&class.0).then_some(class)
-    }
-
     /// The same of the static field at `offset` of a mirror.
     pub fn of_static(&self, mirror: Addr, offset: u32) -> Option<(String, String)> {
-        self.found(self.mirrored(mirror)?, |field| field.is_static && field.offset == offset)
+        let class = self.vm.memory().addr(mirror.plus(self.mirrored_at?)).ok()?;
+        self.classes.form(class)?;
+        self.found(class, |field| field.is_static && field.offset == offset)
     }
 
     pub fn name(&self, class: Addr) -> Option<String> {

@@ -150,7 +150,7 @@ impl Layout {
         Some(match self.fields {
             Fields::Array { at, count } => {
                 let array = windows.addr(class.plus(at)).ok()?;
-                let count = self.u16(windows, class.plus(count))?;
+                let count = u16::from_le_bytes(windows.array(class.plus(count)).ok()?);
                 of_array(&self.bytes(windows, array, 2)?, usize::from(count))
             }
             Fields::Stream { at, optional } => {
@@ -161,19 +161,12 @@ impl Layout {
 
     /// An `Array` of elements of `size` bytes.
     fn bytes(&self, windows: &Windows, array: Addr, size: usize) -> Option<Vec<u8>> {
-        let mut length = [0; 4];
-        windows.read(array, &mut length).ok()?;
-        let bytes = (u32::from_le_bytes(length) as usize).checked_mul(size)?;
+        let length = u32::from_le_bytes(windows.array(array).ok()?);
+        let bytes = (length as usize).checked_mul(size)?;
         let mut data = vec![0; Some(bytes).filter(|bytes| *bytes <= STREAM_BYTES_MAX)?];
         // The data of 2-byte elements begins where that of single bytes does.
         windows.read(array.plus(self.array_data), &mut data).ok()?;
         Some(data)
-    }
-
-    fn u16(&self, windows: &Windows, at: Addr) -> Option<u16> {
-        let mut bytes = [0; 2];
-        windows.read(at, &mut bytes).ok()?;
-        Some(u16::from_le_bytes(bytes))
     }
 
     /// The text of entry `index` of a constant pool. Entries of resolved and of unresolved texts are alike: a `Symbol`.

@@ -6,7 +6,7 @@ use crate::base::alike::group_of;
 use crate::base::limits::LOADER_GROUPS_MAX;
 use crate::base::{Addr, Bytes, Gap, Why};
 use crate::jvm::hotspot::Hotspot;
-use crate::jvm::hotspot::symbols;
+use crate::jvm::hotspot::symbols::Names;
 use crate::jvm::{BOOTSTRAP, LoaderGroup};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 const OTHERS: &str = "other class loaders";
 
 pub struct Groups<'a> {
-    names: Names<'a>,
+    vm: &'a Hotspot<'a>,
     /// Whether all figures are read.
     is_whole: bool,
     rows: Vec<LoaderGroup>,
@@ -31,7 +31,7 @@ pub struct Groups<'a> {
 impl<'a> Groups<'a> {
     pub fn new(vm: &'a Hotspot<'a>, is_whole: bool) -> Groups<'a> {
         Groups {
-            names: Names { vm },
+            vm,
             is_whole,
             rows: Vec::new(),
             by_words: HashMap::new(),
@@ -64,8 +64,8 @@ impl<'a> Groups<'a> {
         if let Some(group) = self.by_words.get(&(loader.class, loader.name)) {
             return *group;
         }
-        let class = self.names.class(loader.class);
-        let name = (!loader.name.is_null()).then(|| self.names.text(loader.name)).flatten();
+        let class = self.class_name(loader.class);
+        let name = (!loader.name.is_null()).then(|| self.text(loader.name)).flatten();
         self.unnamed += u64::from(class.is_none() || name.is_none() && !loader.name.is_null());
         let mut key = (class, name.as_deref().map(group_of));
         if self.rows.len() >= LOADER_GROUPS_MAX && !self.by_text.contains_key(&key) {
@@ -145,14 +145,8 @@ impl<'a> Groups<'a> {
         }
         rows
     }
-}
 
-struct Names<'a> {
-    vm: &'a Hotspot<'a>,
-}
-
-impl Names<'_> {
-    fn class(&self, class: Addr) -> Option<String> {
+    fn class_name(&self, class: Addr) -> Option<String> {
         if class.is_null() {
             return Some(BOOTSTRAP.to_string());
         }
@@ -163,7 +157,7 @@ impl Names<'_> {
 
     /// The text of a `Symbol`; `None` for an empty one.
     fn text(&self, symbol: Addr) -> Option<String> {
-        let text = symbols::Names::read(self.vm).ok()?.text(self.vm.memory(), symbol)?;
+        let text = Names::read(self.vm).ok()?.text(self.vm.memory(), symbol)?;
         (!text.is_empty()).then_some(text)
     }
 }

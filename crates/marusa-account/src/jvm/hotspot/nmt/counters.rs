@@ -83,8 +83,7 @@ fn threads(entries: &[u64], width: usize) -> u64 {
 
 /// The table in the VM's zeroed data.
 fn by_shape(vm: &Hotspot, names: &[String], longest: usize) -> Option<Vec<NmtCount>> {
-    let data = vm.image.segments.iter().filter(|(_, is_writable)| *is_writable);
-    data.flat_map(|(segment, _)| vm.target.resident(*segment)).find_map(|range| {
+    vm.image.data().flat_map(|segment| vm.target.resident(segment)).find_map(|range| {
         let bytes = image_bytes(vm, range);
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let (from, counts) = (0..words.len()).find_map(|from| {

@@ -51,19 +51,13 @@ fn table(vm: &Hotspot, at: Addr, stride: u64) -> Option<Vec<String>> {
 
 fn by_shape(vm: &Hotspot) -> Option<Vec<String>> {
     let is_code = |range: Range| vm.target.mapping(range.start).is_some_and(|mapping| mapping.rights.execute);
-    let segments = |writable| {
-        vm.image
-            .segments
-            .iter()
-            .filter(move |(_, is_writable)| *is_writable == writable)
-            .map(|(range, _)| *range)
-    };
     // Old linkers put constants next to the code, newer ones before it.
-    let mut constants: Vec<Range> = segments(false).collect();
+    let read_only = vm.image.segments.iter().filter(|(_, is_writable)| !is_writable);
+    let mut constants: Vec<Range> = read_only.map(|(range, _)| *range).collect();
     constants.sort_by_key(|range| is_code(*range));
     let firsts = constants.into_iter().map(|range| firsts(vm, range)).find(|found| !found.is_empty())?;
     let mut tables = Vec::new();
-    for range in segments(true) {
+    for range in vm.image.data() {
         let bytes = image_bytes(vm, range);
         let words = bytes.as_chunks::<8>().0.iter().enumerate();
         let found = words.filter(|(_, word)| firsts.contains(&u64::from_le_bytes(**word)));

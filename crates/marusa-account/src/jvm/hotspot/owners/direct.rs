@@ -212,8 +212,7 @@ impl<'a> Search<'a> {
     /// Reads as it is now, or as other walks may have read it before.
     fn read(&self, at: Addr, into: &mut [u8], is_new: bool) -> bool {
         let Some(now) = self.now.filter(|_| is_new) else { return self.windows.read(at, into).is_ok() };
-        let end = at.0.saturating_add(into.len() as u64).saturating_add(PAGE - 1);
-        let pages = Range::new(Addr(at.0 & !(PAGE - 1)), Addr(end & !(PAGE - 1)));
+        let pages = Range::sized(at, into.len() as u64).widened(PAGE);
         // A page that is absent must not come by being read.
         self.resident.covers(now, pages) && now.read(at, into).is_ok()
     }

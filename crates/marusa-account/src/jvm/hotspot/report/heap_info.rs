@@ -17,7 +17,6 @@ pub struct HeapInfo {
     /// The coarsest unit that the heap's figures were printed in.
     pub unit_bytes: Bytes,
     pub metaspace: Option<SpaceUse>,
-    pub class_space: Option<SpaceUse>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -33,8 +32,6 @@ pub fn parse(text: &str) -> Result<HeapInfo, ReportError> {
     for line in text.lines().map(str::trim) {
         if let Some(rest) = line.strip_prefix("Metaspace ") {
             info.metaspace = space(rest);
-        } else if let Some(rest) = line.strip_prefix("class space ") {
-            info.class_space = space(rest);
         } else if line.starts_with("Epsilon Heap") {
             epsilon = true;
         } else if line.starts_with("garbage-first heap") {

@@ -17,7 +17,6 @@ fn g1_of_jdk_8_17_and_25() {
     assert_eq!(heap(text), (Some(22056 * K), Some(70656 * K), Some(128 * M)));
     let info = parse(text).expect("a known form");
     assert_eq!(info.metaspace.map(|space| space.used_bytes), Some(4003 * K));
-    assert_eq!(info.class_space.map(|space| space.committed_bytes), Some(512 * K));
     let text = " garbage-first heap   total 71680K, used 21447K [0x00000000f8000000, 0x0000000100000000)\n \
                 Metaspace       used 4198K, committed 4352K, reserved 1114112K\n";
     assert_eq!(heap(text), (Some(21447 * K), Some(71680 * K), Some(128 * M)));

@@ -20,7 +20,6 @@ pub struct Usage {
 /// The summary. Tags come in the report's order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Summary {
-    pub total: Usage,
     /// 1, or what `scale` asked for: no figure is more exact than this.
     pub unit_bytes: Bytes,
     pub tags: Vec<TagUsage>,
@@ -31,8 +30,6 @@ pub struct Summary {
 pub struct TagUsage {
     /// "Java Heap", "Shared class space".
     pub tag: String,
-    /// All the parts together.
-    pub total: Usage,
     pub mmap: Option<Usage>,
     /// "Thread" only. Committed: all of it (JDK 8), or what is resident (11 and on).
     pub stack: Option<Usage>,
@@ -61,10 +58,9 @@ pub fn summary(text: &str) -> Result<Summary, ReportError> {
         }
         if let Some(rest) = line.strip_prefix("Total: ") {
             summary.unit_bytes = after(rest, "reserved=").ok_or(ReportError::UnknownForm)?.unit_bytes;
-            summary.total = usage(rest).ok_or(ReportError::UnknownForm)?;
         } else if let Some((name, rest)) = line.strip_prefix('-').and_then(|rest| rest.split_once('(')) {
-            let Some(total) = usage(rest) else { continue };
-            summary.tags.push(TagUsage { tag: name.trim().to_string(), total, ..TagUsage::default() });
+            let tag = || TagUsage { tag: name.trim().to_string(), ..TagUsage::default() };
+            summary.tags.extend(usage(rest).map(|_| tag()));
         } else if let Some(tag) = summary.tags.last_mut() {
             part(line, tag);
         }

@@ -13,7 +13,7 @@ fn the_summary_of_jdk_8() {
                 -    Native Memory Tracking (reserved=227KB, committed=227KB)\n                            \
                 (malloc=119KB #1687) \n                            (tracking overhead=107KB)\n";
     let summary = summary(text).expect("a good report");
-    assert_eq!((summary.unit_bytes, summary.total.reserved_bytes), (K, 1507731 * K));
+    assert_eq!(summary.unit_bytes, K);
     let heap = summary.tag("Java Heap").expect("there");
     assert_eq!(heap.mmap, Some(Usage { reserved_bytes: 131072 * K, committed_bytes: 70656 * K }));
     let thread = summary.tag("Thread").expect("there");

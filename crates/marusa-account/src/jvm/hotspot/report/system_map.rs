@@ -12,29 +12,16 @@ use super::{ReportError, range};
 use crate::base::limits::REPORT_LINES_MAX;
 use crate::base::{Bytes, Range};
 
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct SystemMap {
-    pub rows: Vec<Row>,
-    /// False: the JVM runs without NMT, and no row has a tag.
-    pub tagged: bool,
-    /// From the footer.
-    pub resident_bytes: Option<Bytes>,
-}
-
 /// One mapping, as the JVM read it from the kernel, and what the JVM knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub range: Range,
-    pub resident_bytes: Bytes,
     /// The column "pgsz": what smaps calls KernelPageSize.
     pub page_bytes: Option<Bytes>,
     /// "com", "thp", "huge", ...
     pub notes: Vec<String>,
-    /// "JAVAHEAP", "GC", ...: short names, in the report's order; empty: the JVM knows nothing of it.
+    /// "JAVAHEAP", "GC", ...: short names, in the report's order; empty: the JVM knows nothing of it, or runs without NMT.
     pub tags: Vec<String>,
-    /// The thread whose stack the mapping touches first.
-    pub thread: Option<i32>,
-    pub file: String,
 }
 
 /// Words of the notes column, in all versions.
@@ -45,32 +32,25 @@ const NOTES: [&str; 12] =
 const SHORT_NAMES: [&str; 12] =
     ["CARDTBL", "CDS", "CLASS", "CODE", "GC", "INTERN", "JAVAHEAP", "JDK", "META", "POLL", "STACK", "TEST"];
 
-pub fn parse(text: &str) -> Result<SystemMap, ReportError> {
-    let mut map = SystemMap { tagged: true, ..SystemMap::default() };
+pub fn parse(text: &str) -> Result<Vec<Row>, ReportError> {
+    let mut rows = Vec::new();
     let mut columns: Option<Columns> = None;
     for (number, line) in text.lines().enumerate() {
         if number == REPORT_LINES_MAX {
             return Err(ReportError::OverLimit(REPORT_LINES_MAX));
         }
-        if line.starts_with("NMT is disabled") {
-            map.tagged = false;
-        } else if line.starts_with("from ") && columns.is_none() {
+        if line.starts_with("from ") && columns.is_none() {
             columns = Columns::of_header(line);
         } else if line.starts_with("0x") {
             let columns = columns.as_ref().ok_or(ReportError::UnknownForm)?;
-            map.rows.push(row(line, columns).ok_or(ReportError::UnknownForm)?);
-        } else if let Some(rest) = line.trim_start().strip_prefix("rss: ") {
-            // The legend has an "rss:" line too, without a number.
-            let number = rest.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
-            map.resident_bytes = number.or(map.resident_bytes);
+            rows.push(row(line, columns).ok_or(ReportError::UnknownForm)?);
         }
     }
-    if columns.is_none() || map.rows.is_empty() { Err(ReportError::UnknownForm) } else { Ok(map) }
+    if rows.is_empty() { Err(ReportError::UnknownForm) } else { Ok(rows) }
 }
 
-/// The place of the resident bytes among the columns between the addresses and the notes.
+/// The columns between the addresses and the notes, and the place of the page size among them.
 struct Columns {
-    rss: usize,
     page_bytes: Option<usize>,
     count: usize,
 }
@@ -79,8 +59,8 @@ impl Columns {
     fn of_header(line: &str) -> Option<Columns> {
         let names: Vec<&str> =
             line.split_ascii_whitespace().skip(2).take_while(|name| *name != "notes").collect();
-        let at = |wanted: &str| names.iter().position(|name| *name == wanted);
-        Some(Columns { rss: at("rss")?, page_bytes: at("pgsz"), count: names.len() })
+        let page_bytes = names.iter().position(|name| *name == "pgsz");
+        names.contains(&"rss").then_some(Columns { page_bytes, count: names.len() })
     }
 }
 
@@ -91,12 +71,9 @@ fn row(line: &str, columns: &Columns) -> Option<Row> {
         bounds.push_str(word(&mut rest).filter(|dash| *dash == "-")?);
         bounds.push_str(word(&mut rest)?);
     }
-    let (mut resident_bytes, mut page_bytes, mut notes) = (None, None, Vec::new());
+    let (mut page_bytes, mut notes) = (None, Vec::new());
     for column in 0..columns.count {
         let value = word(&mut rest)?;
-        if column == columns.rss {
-            resident_bytes = value.parse().ok();
-        }
         if Some(column) == columns.page_bytes {
             page_bytes = bytes(value);
         }
@@ -106,25 +83,8 @@ fn row(line: &str, columns: &Columns) -> Option<Row> {
         notes = found.split(',').filter(|note| *note != "-").map(str::to_string).collect();
         rest = after;
     }
-    let mut after = rest;
-    let (tags, thread) = match word(&mut after) {
-        Some("-") => {
-            rest = after;
-            (Vec::new(), None)
-        }
-        Some(info) => match tags(info) {
-            Some(found) => {
-                rest = after;
-                found
-            }
-            None => (Vec::new(), None),
-        },
-        None => (Vec::new(), None),
-    };
-    let file = rest.trim();
-    let file = if file == "-" { String::new() } else { file.to_string() };
-    let (range, resident_bytes) = (range(&bounds)?, resident_bytes?);
-    Some(Row { range, resident_bytes, page_bytes, notes, tags, thread, file })
+    let tags = word(&mut rest).and_then(tags).unwrap_or_default();
+    Some(Row { range: range(&bounds)?, page_bytes, notes, tags })
 }
 
 /// Takes the next word off `rest`.
@@ -136,21 +96,13 @@ fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
 }
 
 /// "CODE,GC", "STACK-26717-Attach-Listener"; `None` when a word is not a tag, so that it is the file.
-fn tags(info: &str) -> Option<(Vec<String>, Option<i32>)> {
-    let mut thread = None;
-    let mut found = Vec::new();
-    for part in info.split(',') {
-        let (name, details) = part.split_once(['-', ':']).unwrap_or((part, ""));
+fn tags(info: &str) -> Option<Vec<String>> {
+    let tag = |part: &str| {
+        let name = part.split(['-', ':']).next()?;
         let is_other = name.strip_prefix("mt").is_some_and(|rest| rest.starts_with(char::is_uppercase));
-        if !SHORT_NAMES.contains(&name) && !is_other {
-            return None;
-        }
-        if thread.is_none() {
-            thread = details.split('-').next().and_then(|tid| tid.parse().ok());
-        }
-        found.push(name.to_string());
-    }
-    Some((found, thread))
+        (is_other || SHORT_NAMES.contains(&name)).then(|| name.to_string())
+    };
+    info.split(',').map(tag).collect()
 }
 
 #[cfg(test)]
@@ -173,14 +125,14 @@ mod tests {
              0x000055a73b8c9000-0x000055a73b8ca000         4096 r--p         4096            0 4K   com              -                                     /opt/my java/bin/java\n\
              \nNumber of mappings: 6\n             vsize: 2702454784 (2577M)\n               rss: 67829760 (66240K)\n"
         );
-        let map = parse(&text).expect("a good report");
-        assert_eq!((map.rows.len(), map.tagged, map.resident_bytes), (6, true, Some(67829760)));
-        assert_eq!(map.rows[0].tags, ["JAVAHEAP", "CLASS"]);
-        assert_eq!(map.rows[0].resident_bytes, 53903360);
-        assert_eq!((map.rows[2].tags[0].as_str(), map.rows[2].thread), ("STACK", Some(26717)));
-        assert_eq!(map.rows[3].file, "/memfd:java_heap");
-        assert!(map.rows[4].tags.is_empty());
-        assert_eq!(map.rows[5].file, "/opt/my java/bin/java");
+        let rows = parse(&text).expect("a good report");
+        assert_eq!((rows.len(), rows[0].page_bytes), (6, Some(4096)));
+        assert_eq!(rows[0].tags, ["JAVAHEAP", "CLASS"]);
+        assert_eq!(
+            (&rows[2].tags[..], &rows[2].notes[..]),
+            (&["STACK".to_string()][..], &["com", "nothp"].map(String::from)[..])
+        );
+        assert!(rows[4].tags.is_empty() && rows[5].tags.is_empty());
     }
 
     #[test]
@@ -190,15 +142,13 @@ mod tests {
                     0x00007f0000000000 - 0x00007f0000021000     135168 rw-p      12288          0 4K                    \n\
                     0x00007f0000030000 - 0x00007f0000040000      65536 rw-p       8192          0 4K                    STACK:77-main\n\
                     0x00007f0000050000 - 0x00007f0000060000      65536 r-xp       4096          0 4K   nores            /lib/libc.so.6\n";
-        let map = parse(text).expect("a good report");
-        assert_eq!(map.rows[0].tags, ["JAVAHEAP"]);
-        assert_eq!((map.rows[0].resident_bytes, map.rows[0].file.as_str()), (12345344, "/shared/tmp.txt"));
-        assert!(map.rows[1].tags.is_empty());
-        assert_eq!((map.rows[2].thread, map.rows[2].resident_bytes), (Some(77), 8192));
-        assert_eq!(map.rows[3].file, "/lib/libc.so.6");
+        let rows = parse(text).expect("a good report");
+        assert_eq!((&rows[0].tags[..], rows[0].page_bytes), (&["JAVAHEAP".to_string()][..], Some(16 << 30)));
+        assert_eq!(rows[2].tags, ["STACK"]);
+        assert!(rows[1].tags.is_empty() && rows[3].tags.is_empty());
         let other = "from to size rss hugetlb pgsz prot notes vm info/file\n\
                      0x1000 - 0x2000 4096 4096 0 4K rw-p - META -\n";
-        assert_eq!(parse(other).expect("a good report").rows[0].tags, ["META"]);
+        assert_eq!(parse(other).expect("a good report")[0].tags, ["META"]);
     }
 
     #[test]
@@ -206,7 +156,7 @@ mod tests {
         let text = format!(
             "NMT is disabled. VM info not available.\n{HEADER}0x1000-0x2000 4096 rw-p 4096 0 4K com - -\n"
         );
-        assert!(!parse(&text).expect("a good report").tagged);
+        assert!(parse(&text).expect("a good report")[0].tags.is_empty());
         assert_eq!(parse(""), Err(ReportError::UnknownForm));
         assert_eq!(parse("0x1000-0x2000 4096 rw-p"), Err(ReportError::UnknownForm));
         assert_eq!(parse(&format!("{HEADER}0x1000\n")), Err(ReportError::UnknownForm));
