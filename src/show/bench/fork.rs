@@ -73,9 +73,8 @@ impl Experiment for Settings {
         support(out, &results.found.jdks)?;
         for jdk in &results.found.jdks {
             for mechanism in jdk.had() {
-                for at in 0..results.settings.threads.len() {
-                    by_heap(out, results, &jdk.jdk, mechanism, at)?;
-                }
+                let mut all = 0..results.settings.threads.len();
+                all.try_for_each(|at| by_heap(out, results, &jdk.jdk, mechanism, at))?;
             }
             afterwards(out, results, &jdk.jdk)?;
         }
@@ -105,7 +104,7 @@ impl Experiment for Settings {
 
 fn support(out: &mut dyn Write, support: &[Support]) -> io::Result<()> {
     for one in support {
-        let had: Vec<&str> = one.had().into_iter().map(Mechanism::name).collect();
+        let had: Vec<String> = one.had().into_iter().map(Mechanism::name).collect();
         let had = if had.is_empty() { "none".to_string() } else { had.join(", ") };
         writeln!(out, "JDK {} has {had}", one.jdk)?;
         for tried in &one.mechanisms {
@@ -126,6 +125,10 @@ fn heap_name(bytes: Bytes) -> String {
         true => format!("{} GiB", bytes >> 30),
         false => format!("{} MiB", bytes >> 20),
     }
+}
+
+fn ms(figure: Option<Spread>) -> String {
+    figure.map_or("-".to_string(), |one| format!("{} ms", number(one.median)))
 }
 
 /// Of the children that a number of threads started: the one at this place of the settings.
@@ -193,9 +196,6 @@ fn afterwards(out: &mut dyn Write, results: &Results<Settings>, jdk: &str) -> io
         ">faults a child",
     ]);
     for ArmRow { arm, figures: ArmFigures { page_table_bytes, sweep, .. }, .. } in forked {
-        let ms = |figure: Option<Spread>| {
-            figure.map_or("-".to_string(), |one| format!("{} ms", number(one.median)))
-        };
         let count =
             |figure: Option<Spread>| figure.map_or("-".to_string(), |one| format!("{:.0}", one.median));
         table.row([
@@ -210,12 +210,9 @@ fn afterwards(out: &mut dyn Write, results: &Results<Settings>, jdk: &str) -> io
         ]);
     }
     table.write(out)?;
-    lines(
-        out,
-        "page tables: the parent's, of which fork copies those of private memory; before and after the children; while: \
-         another thread writes all the time",
-        0,
-    )
+    let text = "page tables: the parent's, of which fork copies those of private memory; before and after the children; while: \
+                another thread writes all the time";
+    lines(out, text, 0)
 }
 
 /// Seconds there, milliseconds a child here: how many children those of 2008 were is not known.
@@ -239,10 +236,7 @@ fn published(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()>
     let mut table = Table::new(titles);
     for Published { heap_bytes, large_seconds, normal_seconds, ratio: was } in PUBLISHED {
         let arm = |pages| Arm { heap_bytes, pages, ..forked.arm.clone() };
-        let of = |pages| match total(arms, &arm(pages), 0) {
-            Some(found) => format!("{} ms", number(found.median)),
-            None => "-".to_string(),
-        };
+        let of = |pages| ms(total(arms, &arm(pages), 0));
         table.row([
             heap_name(heap_bytes),
             format!("{large_seconds} s"),
