@@ -134,12 +134,8 @@ pub struct Ended {
     pub stop: Stop,
     pub how: How,
     pub wall_seconds: f64,
-    pub user_seconds: f64,
-    pub system_seconds: f64,
-    pub minor_faults: u64,
-    pub major_faults: u64,
-    /// The peak of the largest single process, without pages of hugetlb.
-    pub peak_resident_bytes: u64,
+    #[serde(flatten)]
+    pub usage: Usage,
     /// Processes next to the first that were seen at the samples.
     pub forked: usize,
     /// Who outlived the program and was ended by us.
@@ -365,11 +361,7 @@ impl Running {
             stop: self.stop,
             how,
             wall_seconds: wall.as_secs_f64(),
-            user_seconds: usage.user_seconds,
-            system_seconds: usage.system_seconds,
-            minor_faults: usage.minor_faults,
-            major_faults: usage.major_faults,
-            peak_resident_bytes: usage.peak_resident_bytes,
+            usage,
             forked: self.family.seen(),
             left,
         }

@@ -67,11 +67,9 @@ fn percent(text: &str) -> Result<f64, String> {
 
 pub fn run(args: &AdviseArgs) -> anyhow::Result<u8> {
     let earlier = args.check.as_deref().map(earlier).transpose()?;
-    let mut histories = Vec::new();
-    for source in &args.sources {
-        histories.extend(read(source, args)?);
-    }
-    let jvms: Vec<&History> = histories.iter().filter(|history| !history.is_empty()).collect();
+    let read = args.sources.iter().map(|source| read(source, args));
+    let histories: Vec<Vec<History>> = read.collect::<anyhow::Result<_>>()?;
+    let jvms: Vec<&History> = histories.iter().flatten().filter(|history| !history.is_empty()).collect();
     let wanted = Wanted { until: args.until, gc_ratio: args.gc_time };
     let mut workloads = advise::workloads(&jvms, wanted);
     if let Some(name) = &args.workload {

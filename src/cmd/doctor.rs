@@ -163,7 +163,7 @@ fn gathered(args: &DoctorArgs) -> anyhow::Result<Gathered> {
         (None, None) => TARGET_OF_MANY,
     });
     if let Some(path) = args.file().filter(|path| !file::is_one(path)) {
-        return Ok(kept(target::thaw(path, budget::limits())?));
+        return Ok(kept(target::thaw(path, budget::limits(), Want::default())?));
     }
     if args.file().is_some() {
         return Ok(Gathered::default());

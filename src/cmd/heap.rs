@@ -62,7 +62,7 @@ fn read(args: &HeapArgs) -> anyhow::Result<Snapshot> {
         let process = target::open(args.target.as_deref().unwrap_or_default())?;
         return snapshot::take_once(&process, want).map_err(|gap| target::unreadable(&process, &gap));
     };
-    let snapshot = target::thaw_with(path, budget::limits(), want)?;
+    let snapshot = target::thaw(path, budget::limits(), want)?;
     if snapshot.taken.source == Source::Frozen {
         let path = path.display();
         return Err(Failure::target(format!(

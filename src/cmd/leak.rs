@@ -51,10 +51,8 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
     if histories.is_empty() {
         return Err(Failure::target(format!("{path}: no JVM is in it")));
     }
-    let mut judged = Vec::new();
-    for history in histories {
-        judged.push(judge(args, history)?);
-    }
+    let judged = histories.into_iter().map(|history| judge(args, history));
+    let judged: Vec<show::Judged> = judged.collect::<anyhow::Result<_>>()?;
     answer(args.json, || show::LeakDocument::of(&judged), |out| show::text(out, &judged))?;
     let leaks = judged.iter().flat_map(|(_, rows, _)| rows).any(is_leak);
     Ok(u8::from((args.fail_if_grows || args.fail_on.is_some()) && leaks))

@@ -104,7 +104,7 @@ fn found(recording: &Recording) -> (Vec<Finding>, String) {
 
 fn of_snapshot(path: &Path, output: &Path) -> anyhow::Result<()> {
     let want = Want { holders: true, ..Want::default() };
-    let snapshot = target::thaw_with(path, TARGET_FILE, want)?;
+    let snapshot = target::thaw(path, TARGET_FILE, want)?;
     let map = accounts::join(&snapshot);
     page_file::of_account(output, &snapshot, &map, &accounts::Account::of(&snapshot, &map), None)
 }

@@ -14,13 +14,9 @@ use crate::snapshot::{self, Snapshot, Want};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does.
-pub fn thaw(path: &Path, limits: TargetLimits) -> anyhow::Result<Snapshot> {
-    thaw_with(path, limits, Want::default())
-}
-
-/// With what else is wanted, where the file has it.
-pub fn thaw_with(path: &Path, limits: TargetLimits, want: Want) -> anyhow::Result<Snapshot> {
+/// The snapshot that a file keeps: a frozen one, or a core, which is what begins as an ELF file or a packed one does. With what
+/// else is wanted, where the file has it.
+pub fn thaw(path: &Path, limits: TargetLimits, want: Want) -> anyhow::Result<Snapshot> {
     budget::within(limits, || thaw_within(path, want))
 }
 

@@ -9,7 +9,7 @@ use crate::act::door::identity;
 use crate::act::door::journal::PlanMark;
 use crate::act::door::{self, DoorError, Linux, Outcome, Request, Store, UndoReceipt};
 use crate::act::signals::Blocked;
-use crate::base::{Bytes, Gap, Why, rfc3339};
+use crate::base::{Bytes, Gap, Why, rfc3339, word_of};
 use crate::os::cpus;
 use crate::os::host_memory::HostMemory;
 use crate::os::hugetlb;
@@ -49,14 +49,8 @@ impl PageMode {
     pub const ALL: [PageMode; 5] =
         [PageMode::AsIs, PageMode::Small, PageMode::Thp, PageMode::HugeTlb2M, PageMode::HugeTlb1G];
 
-    pub fn name(self) -> &'static str {
-        match self {
-            PageMode::AsIs => "as-is",
-            PageMode::Small => "4k",
-            PageMode::Thp => "thp",
-            PageMode::HugeTlb2M => "hugetlb-2m",
-            PageMode::HugeTlb1G => "hugetlb-1g",
-        }
+    pub fn name(self) -> String {
+        word_of(&self)
     }
 
     pub fn plan_mode(self) -> Option<Mode> {
@@ -90,7 +84,7 @@ impl PageMode {
 
 impl fmt::Display for PageMode {
     fn fmt(&self, into: &mut fmt::Formatter) -> fmt::Result {
-        into.write_str(self.name())
+        into.write_str(&self.name())
     }
 }
 

@@ -38,15 +38,6 @@ impl Generator {
             Generator::Ab => "apt-get install apache2-utils",
         }
     }
-
-    /// The option that limits its time.
-    fn duration_options(self) -> &'static [&'static str] {
-        match self {
-            Generator::Wrk => &["-d", "--duration"],
-            Generator::Hey | Generator::Oha => &["-z"],
-            Generator::Ab => &["-t"],
-        }
-    }
 }
 
 /// A load that is to be run.
@@ -63,15 +54,12 @@ pub struct Load {
 pub struct Served {
     pub requests_per_second: f64,
     pub requests: Option<u64>,
-    pub seconds: Option<f64>,
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
     pub p999_ms: Option<f64>,
     pub max_ms: Option<f64>,
     /// Answers that were none, or were not of 2xx and 3xx. A server that refuses quickly is not fast.
     pub errors: u64,
-    /// Requests that were answered in each whole second, where the generator tells; for the steady state.
-    pub each_second: Vec<f64>,
 }
 
 impl Served {
@@ -118,13 +106,9 @@ impl Load {
         self.generator == Generator::Wrk && !self.has(&["-s", "--script"])
     }
 
-    /// The command, with what makes it tell all it knows. `script`: where `WRK_SCRIPT` lies; `seconds`: in place of the
-    /// user's time.
-    pub fn command(&self, script: Option<&str>, seconds: Option<u64>) -> Vec<String> {
-        let mut words = match seconds {
-            Some(seconds) => self.with_seconds(seconds),
-            None => self.arguments.clone(),
-        };
+    /// The command, with what makes it tell all it knows. `script`: where `WRK_SCRIPT` lies.
+    pub fn command(&self, script: Option<&str>) -> Vec<String> {
+        let mut words = self.arguments.clone();
         let add: Vec<&str> = match self.generator {
             Generator::Wrk => {
                 let latency: &[&str] = if self.has(&["--latency", "-L"]) { &[] } else { &["--latency"] };
@@ -148,29 +132,6 @@ impl Load {
                 .any(|name| word == name || word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
         })
     }
-
-    fn with_seconds(&self, seconds: u64) -> Vec<String> {
-        let options = self.generator.duration_options();
-        let mut words = Vec::new();
-        let mut old = self.arguments.iter();
-        while let Some(word) = old.next() {
-            if options.contains(&word.as_str()) {
-                old.next();
-            } else if !options.iter().any(|option| is_joined(word, option)) {
-                words.push(word.clone());
-            }
-        }
-        // ApacheBench stops after 50,000 requests, however long it may run, unless -n comes behind -t.
-        let value = if self.generator == Generator::Ab { seconds.to_string() } else { format!("{seconds}s") };
-        words.splice(1..1, [options[0].to_string(), value]);
-        words
-    }
-}
-
-/// "-d30s", "--duration=30s".
-fn is_joined(word: &str, option: &str) -> bool {
-    let rest = word.strip_prefix(option).unwrap_or_default();
-    rest.starts_with('=') || (option.len() == 2 && rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -198,25 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_and_how_long_it_runs() {
-        let line = |text: &str, script, seconds| load(text).command(script, seconds).join(" ");
+    fn what_is_added() {
+        let line = |text: &str, script| load(text).command(script).join(" ");
         assert_eq!(
-            line("wrk -t1 -d30s http://h/", Some("/s.lua"), None),
+            line("wrk -t1 -d30s http://h/", Some("/s.lua")),
             "wrk --latency -s /s.lua -t1 -d30s http://h/"
         );
         assert_eq!(
-            line("wrk -d 30s --latency -s my.lua http://h/", Some("/s.lua"), Some(5)),
+            line("wrk -d 5s --latency -s my.lua http://h/", Some("/s.lua")),
             "wrk -d 5s --latency -s my.lua http://h/"
         );
-        assert_eq!(line("wrk --duration=1m http://h/", None, Some(5)), "wrk --latency -d 5s http://h/");
-        assert_eq!(
-            line("hey -z 10s -disable-keepalive http://h/", None, Some(2)),
-            "hey -o csv -z 2s -disable-keepalive http://h/"
-        );
-        assert_eq!(line("oha -z10s -j http://h/", None, Some(2)), "oha -z 2s -j http://h/");
-        assert_eq!(
-            line("ab -c 4 -t 10 -n 1000000 http://h/", None, Some(2)),
-            "ab -t 2 -c 4 -n 1000000 http://h/"
-        );
+        assert_eq!(line("hey -z 2s http://h/", None), "hey -o csv -z 2s http://h/");
+        assert_eq!(line("oha -z 2s -j http://h/", None), "oha -z 2s -j http://h/");
+        assert_eq!(line("ab -t 2 -c 4 http://h/", None), "ab -t 2 -c 4 http://h/");
     }
 }

@@ -67,8 +67,6 @@ pub struct WarmUp {
     /// The first figure of the steady state; `None`: there is none.
     pub steady_from: Option<usize>,
     pub segments: Vec<Segment>,
-    /// Figures that were put aside when changes were looked for. They count in the mean.
-    pub outliers: Vec<usize>,
 }
 
 impl WarmUp {
@@ -100,12 +98,11 @@ pub fn find(values: &[f64], lower_is_better: bool) -> Known<WarmUp> {
     if steady_from.is_some_and(|from| drifts(&kept[kept.partition_point(|(at, _)| at * step < from)..])) {
         (shape, steady_from) = (Shape::NoSteadyState, None);
     }
-    let outliers = outliers.into_iter().map(|at| at * step).collect();
-    Ok(WarmUp { shape, steady_from, segments: found, outliers })
+    Ok(WarmUp { shape, steady_from, segments: found })
 }
 
 /// Tukey's fences as Barrett et al. have them: further from the median of the neighbours than three times the span from the
-/// 10th to the 90th percentile. At the start, where a program warms up, nothing is one.
+/// 10th to the 90th percentile. At the start, where a program warms up, nothing is one. They count in the mean.
 fn outliers(values: &[f64]) -> Vec<usize> {
     let mut found = Vec::new();
     let reach = NEIGHBOURS.min(values.len() / 3);

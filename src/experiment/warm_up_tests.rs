@@ -52,7 +52,7 @@ fn single_outliers_change_nothing() {
         values[at] = 900.0;
     }
     let warm = found(&values);
-    assert_eq!(warm.outliers, [25, 40, 61]);
+    assert_eq!(outliers(&values), [25, 40, 61]);
     assert!(
         warm.shape == Shape::WarmUp && warm.steady_from.is_some_and(|from| (9..=12).contains(&from)),
         "{warm:?}"

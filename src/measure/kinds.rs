@@ -1,5 +1,6 @@
 //! What kind of thread: by the runtime's own view where it was read, by the kernel's name for threads born since.
 
+use crate::base::word_of;
 use crate::jvm::types::{JvmThread, ThreadKind};
 use std::collections::HashMap;
 
@@ -16,13 +17,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Application => "application",
-            Kind::Gc => "gc",
-            Kind::Compiler => "compiler",
-            Kind::Vm => "vm",
-        }
+    pub fn word(self) -> String {
+        word_of(&self)
     }
 }
 

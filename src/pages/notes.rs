@@ -3,7 +3,7 @@
 use super::feasible::{mib, size_name};
 use super::need::shortfall;
 use super::plan::{Request, is_z};
-use super::types::{Feasible, How, Mode, Plan, Vm};
+use super::types::{Feasible, How, Mode, Need, Plan, Vm};
 use crate::base::Bytes;
 
 pub fn costs(plan: &Plan, request: &Request) -> Vec<String> {
@@ -97,16 +97,14 @@ fn one_page_less(plan: &Plan) -> Option<String> {
     let (small, large) = (pages(2 << 20), pages(1 << 30));
     let short = shortfall(&plan.needs, small.saturating_sub(1), large);
     let first = short.first().filter(|_| small > 0)?;
+    let Need { part, bytes, page_bytes, .. } = first.need;
     Some(match first.gets_page_bytes {
-        None => format!("one page of 2M less and the VM does not start ({} lacks it)", first.part),
-        Some(bytes) if bytes == first.page_bytes => {
-            format!("one page of 2M less and the {} becomes smaller", first.part)
-        }
-        Some(bytes) => format!(
-            "one page of 2M less and all {} of {} fall to {}: a reservation gets all its pages or none",
-            mib(first.bytes),
-            first.part,
-            size_name(bytes)
+        None => format!("one page of 2M less and the VM does not start ({part} lacks it)"),
+        Some(gets) if gets == *page_bytes => format!("one page of 2M less and the {part} becomes smaller"),
+        Some(gets) => format!(
+            "one page of 2M less and all {} of {part} fall to {}: a reservation gets all its pages or none",
+            mib(*bytes),
+            size_name(gets)
         ),
     })
 }

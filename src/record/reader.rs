@@ -37,9 +37,7 @@ pub fn whole_bytes(file: &[u8]) -> Result<usize, FormError> {
 /// All files of a recording, in their order.
 pub fn read(files: &[&[u8]]) -> Result<Recording, FormError> {
     let mut reader = Reader::default();
-    for file in files {
-        reader.file(file)?;
-    }
+    files.iter().try_for_each(|file| reader.file(file))?;
     reader.finish()
 }
 

@@ -8,7 +8,7 @@ pub use emit::{Format, emit};
 
 use super::json::Head;
 use super::table::Table;
-use super::units::{counted, human, indented, led, painted, paragraph};
+use super::units::{counted, human, indented, led, painted, paragraph, prose};
 use crate::advise::{Budget, Check, CodeCache, Decided, Heap, Limit, Malloc, Outcome, Peak, Workload};
 use crate::base::style::Style;
 use schemars::JsonSchema;
@@ -243,21 +243,14 @@ fn split(out: &mut dyn Write, budget: &Budget) -> io::Result<()> {
     table.write(out)?;
     let (now, then, same) =
         (human(budget.now_bytes), human(budget.budget_bytes), human(budget.same_gc_bytes));
-    writeln!(out)?;
     let text = format!(
-        "{then} of heap instead of {now}: collections take {:.3} s a second instead of {:.3}; {same} would do for as much as now.",
+        "\n{then} of heap instead of {now}: collections take {:.3} s a second instead of {:.3}; {same} would do for as much as now.",
         budget.gc_then, budget.gc_now
     );
-    paragraph(out, "", "", &text)?;
-    for name in &budget.left_out {
-        led(out, "left out    ", &format!("{name}: its live set is not known"))?;
-    }
-    paragraph(
-        out,
-        "",
-        "",
-        "A forecast of first order: prove it on one replica with marusa compare before all.",
-    )
+    prose(out, &text)?;
+    let mut left_out = budget.left_out.iter();
+    left_out.try_for_each(|name| led(out, "left out    ", &format!("{name}: its live set is not known")))?;
+    prose(out, "A forecast of first order: prove it on one replica with marusa compare before all.")
 }
 
 fn checked(out: &mut dyn Write, check: &Check) -> io::Result<()> {

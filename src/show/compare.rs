@@ -85,9 +85,7 @@ fn name_width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
 pub fn head(out: &mut dyn Write, design: &Design) -> io::Result<()> {
     writeln!(out, "{}", shorten(&design.head.command.join(" "), width()))?;
     let room = name_width(design.arms.iter().map(|arm| arm.name.as_str()));
-    for arm in &design.arms {
-        hanging(out, &arm.name, room, &arm_words(arm))?;
-    }
+    design.arms.iter().try_for_each(|arm| hanging(out, &arm.name, room, &arm_words(arm)))?;
     let blocks = match design.until_margin_percent {
         Some(margin) => format!(
             "until the difference is known to within {margin} %, at most {}",
@@ -135,9 +133,7 @@ pub fn dry_run(out: &mut dyn Write, design: &Design) -> io::Result<()> {
     writeln!(out)?;
     let room = name_width(design.arms.iter().map(|arm| arm.name.as_str()));
     lines(out, &["would run, without what writes the log of collections:".to_string()])?;
-    for arm in &design.arms {
-        hanging(out, &arm.name, room, &arm.command.join(" "))?;
-    }
+    design.arms.iter().try_for_each(|arm| hanging(out, &arm.name, room, &arm.command.join(" ")))?;
     let blocks: Vec<String> = design.first_blocks.iter().map(|block| block.join(" ")).collect();
     lines(
         out,

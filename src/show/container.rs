@@ -2,7 +2,7 @@
 
 use super::json::{Head, Subject};
 use super::text::gap_rows;
-use super::units::{counted, human, human_amount, indented, paragraph, percent};
+use super::units::{counted, human, human_amount, indented, percent, prose};
 use crate::ledger::{Item, Ledger, Row};
 use crate::show::paint;
 use crate::show::table::Table;
@@ -38,24 +38,21 @@ pub fn text(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
         .without_room(&[3, 4, 2])
         .shortened(0, NAME_COLUMNS_MIN);
     let items = ledger.rows.chunk_by(|a, b| a.item == b.item);
-    for rows in items.filter(|rows| rows.iter().any(|row| row.bytes != 0 || row.item == Item::Remainder)) {
-        item(&mut table, rows, ledger.total_bytes);
-    }
+    let shown = items.filter(|rows| rows.iter().any(|row| row.bytes != 0 || row.item == Item::Remainder));
+    shown.for_each(|rows| item(&mut table, rows, ledger.total_bytes));
     table.write(out)?;
     if ledger.rows.iter().any(|row| row.name.is_some() && in_all(row).is_some()) {
-        writeln!(out)?;
-        let text = "IN ALL is more than BYTES where another cgroup was charged: the first cgroup that touches a page is charged";
-        paragraph(out, "", "", text)?;
+        let text = "\nIN ALL is more than BYTES where another cgroup was charged: the first cgroup that touches a page is charged";
+        prose(out, text)?;
     }
     for row in &ledger.outside {
-        writeln!(out)?;
         let bytes = human_amount(row.bytes);
-        indented(out, &format!("outside of the figure: {bytes} {} ({})", row.item.title(), row.how), 0)?;
+        prose(out, &format!("\noutside of the figure: {bytes} {} ({})", row.item.title(), row.how))?;
     }
     sockets(out, ledger)?;
-    let mut table = Table::new(["RECLAIM ORDER", ">BYTES", "HOW"]).shortened(2, NAME_COLUMNS_MIN);
-    ledger.reclaim.iter().for_each(|row| table.row([row.what.clone(), human(row.bytes), row.how.clone()]));
-    table.write_below(out)?;
+    let table = Table::new(["RECLAIM ORDER", ">BYTES", "HOW"]).shortened(2, NAME_COLUMNS_MIN);
+    let reclaim = ledger.reclaim.iter().map(|row| [row.what.clone(), human(row.bytes), row.how.clone()]);
+    table.rows(reclaim).write_below(out)?;
     gap_rows(out, &ledger.gaps)
 }
 
@@ -109,9 +106,8 @@ fn item(table: &mut Table, rows: &[Row], total: u64) {
         let name = row.pid.map_or(name.to_string(), |pid| format!("{name} (pid {pid})"));
         let seen = in_all(row).map(human).unwrap_or_default();
         table.row([&format!("  {name}"), &human_amount(row.bytes), &share(row.bytes, total), "", &seen]);
-        for part in row.parts.iter().take(AREAS_SHOWN_MAX) {
-            table.row([&format!("    {}", part.name), &human(part.bytes)]);
-        }
+        let parts = row.parts.iter().take(AREAS_SHOWN_MAX);
+        parts.for_each(|part| table.row([&format!("    {}", part.name), &human(part.bytes)]));
     }
 }
 

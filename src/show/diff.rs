@@ -11,7 +11,7 @@ use crate::map::Area;
 use crate::map::diff::{Cause, Causes, Diff, Grown, Lost, ThreadRow, What};
 use crate::map::rows::Named;
 use crate::show::paint;
-use crate::show::units::{counted, fitted, human, human_signed, or_dash, painted, paragraph, shorten};
+use crate::show::units::{counted, fitted, human, human_signed, more, or_dash, painted, paragraph, shorten};
 use crate::show::width::width;
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -241,15 +241,7 @@ fn table(out: &mut dyn Write, title: &str, rows: Vec<(String, Grown)>) -> io::Re
             Style::Plain,
         )?;
     }
-    more(out, rows.len())
-}
-
-/// The rows that are not shown.
-fn more(out: &mut dyn Write, rows: usize) -> io::Result<()> {
-    match rows.saturating_sub(ROWS_MAX) {
-        0 => Ok(()),
-        more => writeln!(out, "and {more} more (--json lists all)"),
-    }
+    more(out, rows.len(), ROWS_MAX, 0)
 }
 
 /// More is red, less is green; the sign says the same.

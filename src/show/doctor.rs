@@ -18,7 +18,9 @@ use crate::doctor::facts::gather::{Gathered, Patient};
 use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{Cost, Entry, Evidence, Finding, Level, Remedy, Subject};
 use crate::show::paint;
-use crate::show::units::{columns, counted, faint, human, led, painted, pasted, prose, shorten, wrapped};
+use crate::show::units::{
+    columns, counted, faint, human, led, more, painted, pasted, prose, shorten, wrapped,
+};
 use crate::show::width::width;
 use std::io::{self, Write};
 
@@ -300,10 +302,7 @@ fn gaps(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
         faint(out, &format!("{of}{}: {}", gap.what, gap.why), 2)?;
         gap.hint.iter().try_for_each(|hint| faint(out, hint, 4))?;
     }
-    match merged.len().checked_sub(GAPS_SHOWN_MAX + 1) {
-        Some(more) => writeln!(out, "  and {} more (--json lists all)", more + 1),
-        None => Ok(()),
-    }
+    more(out, merged.len(), GAPS_SHOWN_MAX, 2)
 }
 
 /// All that is looked for.

@@ -86,9 +86,8 @@ fn one(out: &mut dyn Write, (history, rows, since): &Judged) -> io::Result<()> {
         writeln!(out)?;
         paint::put(out, style(verdict), title)?;
         writeln!(out, "{}", if is_one { format!(", {}:", said[0]) } else { ":".to_string() })?;
-        for (row, words) in of_it.iter().zip(&said) {
-            line(out, row, Some(words).filter(|_| !is_one))?;
-        }
+        let mut rows = of_it.iter().zip(&said);
+        rows.try_for_each(|(row, words)| line(out, row, Some(words).filter(|_| !is_one)))?;
     }
     Ok(())
 }

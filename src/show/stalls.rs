@@ -12,7 +12,7 @@ use crate::measure::stalls::table::{By, Row, Traced, Who, share};
 use crate::measure::stalls::{Report, Stall};
 use crate::os::page_kind::size_name;
 use crate::os::thp::Thp;
-use crate::show::units::{counted, hanging, prose, shorten};
+use crate::show::units::{counted, hanging, more, prose, shorten};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -88,9 +88,7 @@ fn rows(out: &mut dyn Write, traced: &Traced, subject: &Subject) -> io::Result<(
             traced.rows.iter().take(ROWS_SHOWN_MAX).try_for_each(|it| row(out, it, traced.seconds))?;
         }
     }
-    if traced.rows.len() > ROWS_SHOWN_MAX {
-        hanging(out, &format!("and {} more (--json lists all)", traced.rows.len() - ROWS_SHOWN_MAX), 0)?;
-    }
+    more(out, traced.rows.len(), ROWS_SHOWN_MAX, 0)?;
     if traced.rows.len() > 1 {
         row(out, &traced.total, traced.seconds)?;
     }
@@ -235,7 +233,7 @@ fn title(who: &Who) -> String {
             let kind = kind.map_or(String::new(), |kind| format!("{} ", kind.word()));
             format!("{tid} {kind}{name}{of}")
         }
-        Who::Kind(kind) => kind.word().to_string(),
+        Who::Kind(kind) => kind.word(),
         Who::Others => "no JVM".to_string(),
         Who::Ended => "ended, unknown".to_string(),
         Who::Total => "total".to_string(),

@@ -93,6 +93,12 @@ impl Table {
         self.rows.push(cells.into_iter().map(plain).collect());
     }
 
+    /// These rows below the ones that it has.
+    pub fn rows<R: IntoIterator<Item: ToString>>(mut self, rows: impl IntoIterator<Item = R>) -> Table {
+        rows.into_iter().for_each(|cells| self.row(cells));
+        self
+    }
+
     /// The row that sums the others.
     pub fn total<S: ToString>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.row(cells);

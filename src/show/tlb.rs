@@ -13,7 +13,7 @@ use crate::os::cpu::Cpu;
 use crate::os::page_kind::size_name;
 use crate::os::perf::Mode;
 use crate::show::table::Table;
-use crate::show::units::{counted, hanging, human, paragraph, pasted, shorten};
+use crate::show::units::{counted, hanging, human, paragraph, pasted, prose, shorten};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::SystemTime;
@@ -112,15 +112,10 @@ pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
 pub fn uncounted(out: &mut dyn Write, mapped: &BTreeMap<u64, Bytes>, why: &Gap, pid: i32) -> io::Result<()> {
     writeln!(out)?;
     paragraph(out, "", "", &format!("CPU time lost in address translation: not known. {why}"))?;
-    writeln!(out)?;
-    let mut table = Table::new(["PAGE SIZE", ">RESIDENT"]);
-    for (size, bytes) in mapped.iter().filter(|(_, bytes)| **bytes > 0) {
-        table.row([human(*size).replace(".0 ", " "), human(*bytes)]);
-    }
-    table.write(out)?;
-    writeln!(out)?;
-    let measured = "what 2 MiB pages gain is measured without counters, by a metric of the program:";
-    paragraph(out, "", "", measured)?;
+    let there = mapped.iter().filter(|(_, bytes)| **bytes > 0);
+    let rows = there.map(|(size, bytes)| [human(*size).replace(".0 ", " "), human(*bytes)]);
+    Table::new(["PAGE SIZE", ">RESIDENT"]).rows(rows).write_below(out)?;
+    prose(out, "\nwhat 2 MiB pages gain is measured without counters, by a metric of the program:")?;
     pasted(out, "  ", &format!("marusa pages prove {pid} --metric-log FILE --pattern REGEX"))
 }
 
@@ -264,7 +259,7 @@ fn share_of_cpu(row: &Row, total: &Row) -> String {
 
 fn title(who: &Who) -> String {
     match who {
-        Who::Kind(kind) => kind.word().to_string(),
+        Who::Kind(kind) => kind.word(),
         Who::Thread { tid, name, .. } => {
             let tid = tid.to_string();
             format!("{} {tid}", shorten(name, Columns::fitting().name.saturating_sub(tid.len() + 1)))

@@ -110,28 +110,26 @@ fn arena_row(table: &mut Table, name: &str, threads: &str, system: Bytes, held: 
 
 fn kept_text(out: &mut dyn Write, total: &Held) -> io::Result<()> {
     let text = format!(
-        "of {} free and resident, {} come back; {} in tops of threads' arenas stay, and {} on pages that blocks in use \
+        "\nof {} free and resident, {} come back; {} in tops of threads' arenas stay, and {} on pages that blocks in use \
          share, or in lists that malloc_trim does not touch",
         human(total.free_resident_bytes),
         human(total.trimmable_bytes),
         human(total.top_kept_bytes),
         human(total.scattered_bytes())
     );
-    writeln!(out)?;
-    paragraph(out, "", "", &text)
+    prose(out, &text)
 }
 
 /// What came back, and its price.
 pub fn after(out: &mut dyn Write, outcome: &Outcome, price: &Price) -> io::Result<()> {
     let text = format!(
-        "resident {} -> {}: {} came back{}",
+        "\nresident {} -> {}: {} came back{}",
         human(outcome.resident_before_bytes),
         human(outcome.resident_after_bytes),
         human_signed(outcome.returned_bytes()),
         against(outcome)
     );
-    writeln!(out)?;
-    hanging(out, &text, 0)?;
+    prose(out, &text)?;
     let mut arenas: Vec<_> = outcome.arenas.iter().filter(|arena| arena.predicted_bytes > 0).collect();
     arenas.sort_by_key(|arena| std::cmp::Reverse(arena.predicted_bytes));
     let mut table = Table::new(["", ">PREDICTED", ">CAME BACK"]).indented(2);

@@ -174,6 +174,14 @@ pub fn hanging(out: &mut dyn Write, text: &str, indent: usize) -> io::Result<()>
     paragraph(out, &" ".repeat(indent), &" ".repeat(2 * indent), text)
 }
 
+/// The number of rows that are not shown, where there are any.
+pub fn more(out: &mut dyn Write, rows: usize, shown_max: usize, indent: usize) -> io::Result<()> {
+    match rows.saturating_sub(shown_max) {
+        0 => Ok(()),
+        more => indented(out, &format!("and {more} more (--json lists all)"), indent),
+    }
+}
+
 fn words(text: &str) -> Vec<&str> {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "%", "ns"];
     let mut words: Vec<(usize, usize)> = Vec::new();

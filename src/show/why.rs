@@ -1,7 +1,7 @@
 //! What fills the memory, for people: the answers in the first lines, then how each is known and what to do.
 
 use crate::base::style::Style;
-use crate::base::{Bytes, Gap};
+use crate::base::{Bytes, Gap, word_of};
 use crate::map::model::GapRow;
 use crate::show::json::Head;
 use crate::show::units::{columns, human, human_signed, led, painted, shorten};
@@ -135,7 +135,7 @@ pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
     }
     for (place, answer) in shown.answers.iter().enumerate() {
         writeln!(out)?;
-        led(out, &format!("{} how   ", place + 1), &format!("{} ({})", answer.how, answer.sure.word()))?;
+        led(out, &format!("{} how   ", place + 1), &format!("{} ({})", answer.how, word_of(&answer.sure)))?;
         for (word, text) in [("next", &answer.next), ("fix", &answer.fix)] {
             if let Some(text) = text {
                 led(out, &format!("  {word:<6}"), text)?;

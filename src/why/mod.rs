@@ -45,16 +45,6 @@ pub enum Sure {
     Certain,
 }
 
-impl Sure {
-    pub fn word(self) -> &'static str {
-        match self {
-            Sure::Possible => "possible",
-            Sure::Likely => "likely",
-            Sure::Certain => "certain",
-        }
-    }
-}
-
 /// One thing that fills the memory. `None`: not known, or, of a rate, that nothing grew while it was watched.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Answer {

@@ -28,12 +28,15 @@ pub struct Left {
 }
 
 /// What wait4 says.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize,
+)]
 pub struct Usage {
     pub user_seconds: f64,
     pub system_seconds: f64,
     pub minor_faults: u64,
     pub major_faults: u64,
+    /// The peak of the largest single process, without pages of hugetlb.
     pub peak_resident_bytes: u64,
 }
 

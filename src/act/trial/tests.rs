@@ -48,7 +48,11 @@ fn what_a_program_took_and_how_it_ended() {
         directory.run("echo out; echo err >&2; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done", LIMIT);
     assert!(ended.is_good() && ended.left.is_empty(), "{ended:?}");
     assert_eq!((directory.text("out").as_str(), directory.text("err").as_str()), ("out\n", "err\n"));
-    assert!(ended.user_seconds > 0.0 && ended.minor_faults > 50 && ended.peak_resident_bytes > 1 << 20);
+    assert!(
+        ended.usage.user_seconds > 0.0
+            && ended.usage.minor_faults > 50
+            && ended.usage.peak_resident_bytes > 1 << 20
+    );
     assert!(ended.wall_seconds > 0.0);
     let ended = directory.run("exit 3", LIMIT);
     assert_eq!((ended.stop, ended.how, ended.is_good()), (Stop::ByItself, How::Exit(3), false));
@@ -61,7 +65,7 @@ fn the_cpu_time_of_its_children_counts() {
     let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
     let alone = directory.run("true", LIMIT);
     let with = directory.run(&format!("sh -c '{spin}'; true"), LIMIT);
-    assert!(with.user_seconds > alone.user_seconds + 0.01, "{with:?}");
+    assert!(with.usage.user_seconds > alone.usage.user_seconds + 0.01, "{with:?}");
     assert!(with.forked >= 1, "{with:?}");
 }
 

@@ -99,19 +99,12 @@ pub fn read(url: &str, labels: &str, since: Duration) -> anyhow::Result<Vec<Hist
 impl Server<'_> {
     fn chunk(&self, jvms: &mut Jvms, from: Duration, to: Duration) -> anyhow::Result<()> {
         // Which JVM had a name at which time; the others follow it.
-        for series in self.series(INFO, from, to)? {
-            jvms.learn(&series);
-        }
-        for series in self.series(AREAS, from, to)? {
-            jvms.areas(&series);
-        }
-        for series in self.series(HEAP_MAX, from, to)? {
-            jvms.heap_max(&series);
-        }
+        self.series(INFO, from, to)?.iter().for_each(|series| jvms.learn(series));
+        self.series(AREAS, from, to)?.iter().for_each(|series| jvms.areas(series));
+        self.series(HEAP_MAX, from, to)?.iter().for_each(|series| jvms.heap_max(series));
         for (metric, measure, scale) in METRICS {
-            for series in self.series(metric, from, to)? {
-                jvms.measure(&series, measure, scale);
-            }
+            let series = self.series(metric, from, to)?;
+            series.iter().for_each(|series| jvms.measure(series, measure, scale));
         }
         Ok(())
     }

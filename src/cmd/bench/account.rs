@@ -192,6 +192,6 @@ fn measure(
 
 pub(super) fn written(path: &Path, text: &str) -> anyhow::Result<()> {
     output_file::write(path, file_mode::wanted(), text.as_bytes())
-        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
-    Ok(())
+        .map(drop)
+        .map_err(|error| Failure::unwritable(path, error))
 }

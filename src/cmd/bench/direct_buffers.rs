@@ -115,7 +115,7 @@ impl Live<'_> {
         let mut steps = Vec::new();
         let mut pid = 0;
         for step in [Step::Before, Step::Allocated, Step::Freed] {
-            program.reach(step.word(), STAGE_LIMIT, || {}).map_err(failed)?;
+            program.reach(&step.word(), STAGE_LIMIT, || {}).map_err(failed)?;
             pid = program.jvm().map_err(failed)?;
             account_of::rest(pid).map_err(failed)?;
             steps.push(AtStep { step, account: account_of::look(pid)? });

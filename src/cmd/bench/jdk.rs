@@ -35,20 +35,23 @@ impl Jdk {
     /// By its directory or its `java`.
     fn at(path: &Path) -> Result<Jdk, String> {
         let home = ask_jdk::home(path).map_err(|error| error.to_string())?;
-        let (vm, feature, version) = match subject::release_of(ask_jdk::release(&home).as_deref(), "") {
-            Some(known) => known,
-            // Without the file `release` it must say itself which it is.
-            None => {
-                let said = ask_jdk::flags(&home, &[]).map_err(|error| error.to_string())?;
-                subject::release_of(None, &said.version)
-                    .ok_or_else(|| format!("{}: its JDK cannot be determined", home.display()))?
-            }
-        };
+        let (vm, feature, version) = release_of(&home)?;
         let version = version.unwrap_or_else(|| feature.to_string());
         let is_release = version.starts_with(&feature.to_string()) || version.starts_with("1.");
         let version = if is_release { version } else { format!("{feature} (VM {version})") };
         Ok(Jdk { home, vm, feature, version })
     }
+}
+
+/// The implementation, the release and the version of a JDK. Without the file `release` it must say itself which it is, before it
+/// can be given options.
+pub fn release_of(home: &Path) -> Result<(Vm, u32, Option<String>), String> {
+    if let Some(known) = subject::release_of(ask_jdk::release(home).as_deref(), "") {
+        return Ok(known);
+    }
+    let said = ask_jdk::flags(home, &[]).map_err(|error| error.to_string())?;
+    subject::release_of(None, &said.version)
+        .ok_or_else(|| format!("{}: its JDK cannot be determined", home.display()))
 }
 
 impl JdkArgs {

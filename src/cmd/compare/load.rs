@@ -94,7 +94,7 @@ fn round(
     look: &mut impl FnMut(&mut Running) -> Instant,
 ) -> Result<Served, String> {
     let errors = output.with_extension("load-err");
-    let start = Start::new(load.command(script, None), output.to_path_buf(), errors.clone(), ROUND_MAX);
+    let start = Start::new(load.command(script), output.to_path_buf(), errors.clone(), ROUND_MAX);
     let failed = |why: String| format!("{}: {why}; {}", load.generator.name(), load.generator.install());
     let mut generator = trial::start(&start).map_err(|error| failed(error.to_string()))?;
     let mut next = Instant::now();

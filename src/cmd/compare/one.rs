@@ -190,13 +190,13 @@ fn last_line(text: &str) -> Option<String> {
 }
 
 fn figures(ended: &Ended, seen: &Watched, translation: Known<f64>, is_under_load: bool, trial: &mut Trial) {
-    let peak = seen.peak_resident_bytes.unwrap_or(0).max(ended.peak_resident_bytes);
+    let peak = seen.peak_resident_bytes.unwrap_or(0).max(ended.usage.peak_resident_bytes);
     let mut rows = vec![
-        (record::CPU, ended.user_seconds + ended.system_seconds),
-        (record::USER, ended.user_seconds),
-        (record::SYSTEM, ended.system_seconds),
-        (record::MINOR_FAULTS, ended.minor_faults as f64),
-        (record::MAJOR_FAULTS, ended.major_faults as f64),
+        (record::CPU, ended.usage.user_seconds + ended.usage.system_seconds),
+        (record::USER, ended.usage.user_seconds),
+        (record::SYSTEM, ended.usage.system_seconds),
+        (record::MINOR_FAULTS, ended.usage.minor_faults as f64),
+        (record::MAJOR_FAULTS, ended.usage.major_faults as f64),
         (record::PEAK_RESIDENT, peak as f64),
     ];
     // How long a server was asked says nothing of it.

@@ -101,7 +101,7 @@ fn of_file(path: &str, when: Option<When>, want: Want) -> anyhow::Result<Part<'_
     if is_json(file) {
         return of_json(path);
     }
-    let snapshot = cmd::target::thaw_with(file, TARGET_FILE, want)?;
+    let snapshot = cmd::target::thaw(file, TARGET_FILE, want)?;
     let who = Who { container: snapshot.os.process.container.clone(), ..Who::default() };
     Ok(Part::Whole(Box::new(of_snapshot(&snapshot, path)), who))
 }

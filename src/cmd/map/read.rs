@@ -24,7 +24,7 @@ fn want(args: &MapArgs) -> Want {
 /// The snapshot, and all else that was read.
 pub fn read(args: &MapArgs) -> anyhow::Result<(Snapshot, Read)> {
     if let Some(path) = &args.from {
-        let mut snapshot = target::thaw_with(path, budget::limits(), want(args))?;
+        let mut snapshot = target::thaw(path, budget::limits(), want(args))?;
         snapshot.keep_only(want(args));
         return Ok((snapshot, Read::default()));
     }

@@ -3,12 +3,13 @@
 use crate::act::ask_jdk;
 use crate::base::limits::{DOOR_COPIED_DEPTH_MAX, DOOR_COPIED_FILES_MAX};
 use crate::base::rfc3339;
+use crate::cmd::bench::jdk::release_of;
 use crate::cmd::{Failure, target};
 use crate::jvm::Gc;
 use crate::os::elf_file;
 use crate::os::host_memory::HostMemory;
 use crate::pages::code::{self, Entry, Request, Tree};
-use crate::pages::{HostId, Plan, Subject, subject};
+use crate::pages::{HostId, Plan, Subject};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -30,12 +31,7 @@ pub fn plan(path: &Path, name: Option<String>, host_id: HostId) -> anyhow::Resul
 /// What is known without starting it; a plan for its code holds for every heap and collector.
 fn of_release(home: &Path) -> anyhow::Result<Subject> {
     let unknown = || Failure::usage(format!("{}: its JDK cannot be determined", home.display()));
-    let known = subject::release_of(ask_jdk::release(home).as_deref(), "");
-    let known = match known {
-        Some(known) => Some(known),
-        None => ask_jdk::flags(home, &[]).ok().and_then(|said| subject::release_of(None, &said.version)),
-    };
-    let (vm, feature, version) = known.ok_or_else(unknown)?;
+    let (vm, feature, version) = release_of(home).map_err(|_| unknown())?;
     Ok(Subject {
         vm,
         feature,

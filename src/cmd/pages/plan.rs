@@ -5,6 +5,7 @@ use crate::act::ask_jdk::{self, AskError};
 use crate::act::door::identity;
 use crate::base::printable::escaped_lines;
 use crate::base::{Gap, Why, rfc3339};
+use crate::cmd::bench::jdk::release_of;
 use crate::cmd::{self, Failure, amount, check_output};
 use crate::os::host_memory::HostMemory;
 use crate::os::machine::{base_page, huge_page};
@@ -313,17 +314,7 @@ fn installed(path: &Path, wanted: &Wanted) -> anyhow::Result<(Subject, Vec<Gap>)
     let home = ask_jdk::home(path).map_err(|error| Failure::usage(error.to_string()))?;
     let release = ask_jdk::release(&home);
     let text = home.display().to_string();
-    let known = subject::release_of(release.as_deref(), "");
-    // Without the file `release` the JDK must say itself which it is, before it can be given options.
-    let known = match known {
-        Some(known) => known,
-        None => {
-            let said = ask_jdk::flags(&home, &[]).map_err(|error| Failure::usage(error.to_string()))?;
-            subject::release_of(None, &said.version)
-                .ok_or_else(|| Failure::usage(format!("{text}: its JDK cannot be determined")))?
-        }
-    };
-    let (vm, feature, version) = known;
+    let (vm, feature, version) = release_of(&home).map_err(Failure::usage)?;
     let launch = wanted.launch(vm, feature).map_err(Failure::usage)?;
     let unasked = |version| -> anyhow::Result<Subject> {
         let subject = wanted.by_name(vm, feature, memory_bytes()).map_err(Failure::usage)?;

@@ -6,10 +6,8 @@
 
 use super::Machine;
 use super::http_load::HttpLoad;
-use crate::base::{Bytes, Gap};
+use crate::base::{Bytes, Gap, word_of};
 use crate::map::area::{Area, PaperArea};
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,7 +52,7 @@ impl Program {
 
 impl fmt::Display for Program {
     fn fmt(&self, into: &mut fmt::Formatter) -> fmt::Result {
-        into.write_str(self.to_possible_value().as_ref().map_or("", PossibleValue::get_name))
+        into.write_str(&word_of(self))
     }
 }
 
@@ -141,19 +139,8 @@ impl Row {
     }
 
     /// The key in JSON and CSV.
-    pub fn name(self) -> &'static str {
-        match self {
-            Row::JavaHeap => "java_heap",
-            Row::Paper(PaperArea::Code) => "code",
-            Row::Paper(PaperArea::JvmWork) => "jvm_work",
-            Row::Paper(PaperArea::ClassMetadata) => "class_metadata",
-            Row::Paper(PaperArea::JitCode) => "jit_code",
-            Row::Paper(PaperArea::JitWork) => "jit_work",
-            Row::Paper(PaperArea::MallocFreed) => "malloc_freed",
-            Row::Paper(PaperArea::Overhead) => "overhead",
-            Row::Paper(PaperArea::Stack) => "stack",
-            Row::Unattributed => "unattributed",
-        }
+    pub fn name(self) -> String {
+        word_of(&self)
     }
 
     /// The Java heap first, what is unattributed last.
@@ -223,7 +210,7 @@ pub struct Steady {
 }
 
 fn area<S: serde::Serializer>(row: &Option<Row>, into: S) -> Result<S::Ok, S::Error> {
-    into.serialize_str(row.map_or("all_but_java_heap", Row::name))
+    into.serialize_str(&row.map_or("all_but_java_heap".to_string(), Row::name))
 }
 
 /// What is the first tenth of the time, in which the program gets warm, is left out; the rest is the steady state.

@@ -5,7 +5,7 @@ use super::Machine;
 use super::account_row::AccountRow;
 use super::spread::{Spread, growth};
 use super::trials::{self, OfArm};
-use crate::base::{Bytes, PAGE, counted};
+use crate::base::{Bytes, PAGE, counted, word_of};
 use crate::map::Area;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,13 +76,8 @@ pub enum Step {
 impl Step {
     pub const ALL: [Step; 4] = [Step::Before, Step::Allocated, Step::Freed, Step::Trimmed];
 
-    pub fn word(self) -> &'static str {
-        match self {
-            Step::Before => "before",
-            Step::Allocated => "allocated",
-            Step::Freed => "freed",
-            Step::Trimmed => "trimmed",
-        }
+    pub fn word(self) -> String {
+        word_of(&self)
     }
 }
 
@@ -92,8 +87,6 @@ pub struct AtStep {
     #[serde(flatten)]
     pub account: AccountRow,
 }
-
-pub type Trial = trials::Trial<Arm, Figures>;
 
 /// One JVM from its start to its end.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -194,6 +187,7 @@ pub fn figures(of: &OfArm<Arm, Figures>) -> ArmFigures {
 
 #[cfg(test)]
 mod tests {
+    use super::trials::Trial;
     use super::*;
     use crate::map::Account;
 

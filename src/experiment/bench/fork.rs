@@ -8,7 +8,7 @@ mod report;
 use super::Machine;
 use super::spread::Spread;
 use super::trials;
-use crate::base::Bytes;
+use crate::base::{Bytes, word_of};
 use crate::experiment::arm_pages::PageMode;
 use crate::pages::subject::size;
 pub use report::{ArmFigures, OfChildren, Report, figures, report};
@@ -27,12 +27,8 @@ pub enum Mechanism {
 impl Mechanism {
     pub const ALL: [Mechanism; 3] = [Mechanism::Fork, Mechanism::Vfork, Mechanism::PosixSpawn];
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Mechanism::Fork => "FORK",
-            Mechanism::Vfork => "VFORK",
-            Mechanism::PosixSpawn => "POSIX_SPAWN",
-        }
+    pub fn name(self) -> String {
+        word_of(&self)
     }
 }
 

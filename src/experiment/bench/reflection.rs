@@ -5,7 +5,7 @@ use super::Machine;
 use super::account_row::AccountRow;
 use super::spread::Spread;
 use super::trials::{self, OfArm};
-use crate::base::{Bytes, counted};
+use crate::base::{Bytes, counted, word_of};
 use crate::map::Area;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,12 +43,8 @@ pub enum Accessors {
 impl Accessors {
     pub const ALL: [Accessors; 3] = [Accessors::Default, Accessors::Native, Accessors::Generated];
 
-    pub fn word(self) -> &'static str {
-        match self {
-            Accessors::Default => "default",
-            Accessors::Native => "native",
-            Accessors::Generated => "generated",
-        }
+    pub fn word(self) -> String {
+        word_of(&self)
     }
 
     /// The option for it; `None`: this JDK does not have it. JEP 416 (JDK 18) put method handles in the place of generated
@@ -101,8 +97,6 @@ impl trials::Arm for Arm {
         format!("JDK {}, {}, {}", self.jdk, self.accessors.word(), counted(self.calls, "call"))
     }
 }
-
-pub type Trial = trials::Trial<Arm, Figures>;
 
 /// One JVM.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -193,6 +187,7 @@ pub fn more(few: &ArmFigures, many: &ArmFigures) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    type Trial = trials::Trial<Arm, Figures>;
     use crate::map::Account;
 
     fn trial(calls: u64, classes: Bytes, code: Bytes) -> Trial {

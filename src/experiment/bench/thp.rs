@@ -8,7 +8,7 @@ use super::Machine;
 use super::rounds::{Mean, Ratio};
 use super::trials::{self, OfArm, ratio};
 use crate::act::fragments::{FreeMemory, Made};
-use crate::base::Bytes;
+use crate::base::{Bytes, word_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,13 +42,8 @@ pub enum Policy {
 }
 
 impl Policy {
-    pub fn name(self) -> &'static str {
-        match self {
-            Policy::Always => "always",
-            Policy::Defer => "defer",
-            Policy::Madvise => "madvise",
-            Policy::Never => "never",
-        }
+    pub fn name(self) -> String {
+        word_of(&self)
     }
 
     /// The words of `transparent_hugepage/enabled` and `defrag`.

@@ -6,9 +6,6 @@ use super::{Generator, Served};
 use crate::base::{Gap, Known, Why};
 use serde_json::Value;
 
-/// Seconds of a run that are reported one by one: a day.
-const SECONDS_MAX: usize = 86_400;
-
 pub fn parse(generator: Generator, text: &str) -> Known<Served> {
     let served = match generator {
         Generator::Wrk => wrk(text),
@@ -56,7 +53,6 @@ fn wrk(text: &str) -> Option<Served> {
     (served.p50_ms, served.p99_ms) = (quantile("50%"), quantile("99%"));
     let total = text.lines().find_map(|line| line.trim_start().split_once(" requests in "));
     served.requests = total.and_then(|(count, _)| count.trim().parse().ok());
-    served.seconds = total.and_then(|(_, rest)| span_ms(rest.split(',').next()?)).map(|ms| ms / 1e3);
     let sockets = text.lines().find_map(|line| line.trim_start().strip_prefix("Socket errors:"));
     let of_sockets = sockets
         .into_iter()
@@ -73,7 +69,6 @@ fn wrk(text: &str) -> Option<Served> {
         let ms = |name: &str| of(name).map(|us| us / 1e3);
         (served.p50_ms, served.p99_ms) = (ms("p50").or(served.p50_ms), ms("p99").or(served.p99_ms));
         (served.p999_ms, served.max_ms) = (ms("p999"), ms("max"));
-        served.seconds = of("us").map(|us| us / 1e6).or(served.seconds);
         served.errors = of("errors").map_or(served.errors, |errors| errors as u64);
     }
     Some(served)
@@ -90,7 +85,6 @@ fn hey(text: &str) -> Option<Served> {
     // "  [200]	61740 responses" and, under "Error distribution:", "  [3]	Get ...".
     let mut served = Served {
         requests_per_second,
-        seconds: number(after(text, "Total:")),
         p50_ms: quantile("50%"),
         p99_ms: quantile("99%"),
         max_ms: number(after(text, "Slowest:")).map(|seconds| seconds * 1e3),
@@ -114,7 +108,7 @@ fn hey(text: &str) -> Option<Served> {
     }
     served.requests = Some(requests);
     // Its "Requests/sec" counts requests without an answer: a server that is not there seems to be the fastest.
-    let seconds = served.seconds.filter(|seconds| *seconds > 0.0 && answered > 0)?;
+    let seconds = number(after(text, "Total:")).filter(|seconds| *seconds > 0.0 && answered > 0)?;
     served.requests_per_second = answered as f64 / seconds;
     Some(served)
 }
@@ -124,40 +118,26 @@ fn hey(text: &str) -> Option<Served> {
 fn hey_csv(text: &str) -> Option<Served> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("response-time,"));
     lines.next()?;
-    let (mut times, mut ends, mut errors) = (Vec::new(), Vec::new(), 0);
+    let (mut times, mut seconds, mut errors) = (Vec::new(), 0.0_f64, 0);
     for line in lines {
         let mut columns = line.split(',');
         let (time, status, offset) = (number(columns.next()), columns.nth(5), number(columns.next()));
         let (Some(time), Some(offset)) = (time, offset) else { continue };
         times.push(time * 1e3);
-        ends.push(time + offset);
+        seconds = seconds.max(time + offset);
         errors += u64::from(!status.is_some_and(|status| status.starts_with(['2', '3'])));
     }
-    let seconds = ends.iter().copied().fold(0.0, f64::max);
     times.sort_by(f64::total_cmp);
     let rank = |share: f64| times.get(((share * times.len() as f64).ceil() as usize).max(1) - 1).copied();
     (seconds > 0.0).then(|| Served {
         requests_per_second: times.len() as f64 / seconds,
         requests: Some(times.len() as u64),
-        seconds: Some(seconds),
         p50_ms: rank(0.5),
         p99_ms: rank(0.99),
         p999_ms: rank(0.999),
         max_ms: times.last().copied(),
         errors,
-        each_second: each_second(&ends, seconds),
     })
-}
-
-/// Only whole seconds: the last one is cut.
-fn each_second(ends: &[f64], seconds: f64) -> Vec<f64> {
-    let mut counts = vec![0.0; (seconds.floor() as usize).min(SECONDS_MAX)];
-    for end in ends {
-        if let Some(count) = counts.get_mut(*end as usize) {
-            *count += 1.0;
-        }
-    }
-    counts
 }
 
 fn oha_json(text: &str) -> Option<Served> {
@@ -178,13 +158,11 @@ fn oha_json(text: &str) -> Option<Served> {
     Some(Served {
         requests_per_second: answers.0 as f64 / seconds,
         requests: Some(answers.0 + broken.1),
-        seconds: summary["total"].as_f64(),
         p50_ms: quantile("p50"),
         p99_ms: quantile("p99"),
         p999_ms: quantile("p99.9"),
         max_ms: summary["slowest"].as_f64().map(|seconds| seconds * 1e3),
         errors: answers.1 + broken.1,
-        each_second: Vec::new(),
     })
 }
 
@@ -219,13 +197,11 @@ fn ab(text: &str) -> Option<Served> {
     Some(Served {
         requests_per_second: of("Requests per second:")?,
         requests: of("Complete requests:").map(|count| count as u64),
-        seconds: of("Time taken for tests:"),
         p50_ms: quantile("50%"),
         p99_ms: quantile("99%"),
         p999_ms: None,
         max_ms: quantile("100%"),
         errors: (failed - of_length).max(0.0) as u64,
-        each_second: Vec::new(),
     })
 }
 
@@ -256,13 +232,10 @@ mod tests {
             (Some(54.105), Some(131.937)),
             "of the script: not rounded"
         );
-        assert_eq!(
-            (served.p999_ms, served.max_ms, served.seconds),
-            (Some(132.019), Some(132.019), Some(3.02413))
-        );
+        assert_eq!((served.p999_ms, served.max_ms), (Some(132.019), Some(132.019)));
         let plain = recorded(Generator::Wrk, include_str!("../../../tests/data/http-load/wrk-errors.txt"));
         assert_eq!((plain.p50_ms, plain.p99_ms, plain.p999_ms), (Some(51.99), Some(338.69), None));
-        assert_eq!((plain.requests, plain.errors, plain.seconds), (Some(129), 10, Some(2.01)));
+        assert_eq!((plain.requests, plain.errors), (Some(129), 10));
         assert!(plain.error_share().is_some_and(|share| (share - 10.0 / 129.0).abs() < 1e-12));
     }
 
@@ -277,7 +250,6 @@ mod tests {
         assert_eq!((each.requests, each.errors, each.p50_ms), (Some(90), 9, Some(47.4)));
         assert!(each.max_ms.is_some_and(|ms| (ms - 501.7).abs() < 1e-9));
         assert!((each.requests_per_second - 90.0 / 3.1147).abs() < 1e-9);
-        assert_eq!(each.each_second, [21.0, 27.0, 40.0]);
     }
 
     #[test]
@@ -293,7 +265,6 @@ mod tests {
         let served = recorded(Generator::Ab, include_str!("../../../tests/data/http-load/ab.txt"));
         assert_eq!((served.requests_per_second, served.requests, served.errors), (269.22, Some(699), 59));
         assert_eq!((served.p50_ms, served.p99_ms, served.max_ms), (Some(3.0), Some(93.0), Some(1131.0)));
-        assert_eq!(served.seconds, Some(2.596));
     }
 
     #[test]

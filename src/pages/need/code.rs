@@ -39,7 +39,7 @@ impl Segments {
 
 /// The flags of the sizes, where they were set.
 #[derive(Clone, Copy, Default)]
-struct Given {
+pub(super) struct Given {
     reserved: Option<Bytes>,
     non_nmethod: Option<Bytes>,
     profiled: Option<Bytes>,
@@ -47,7 +47,7 @@ struct Given {
 }
 
 impl Given {
-    fn of(subject: &Subject) -> Given {
+    pub(super) fn of(subject: &Subject) -> Given {
         let flag = |name| flags::flag_bytes(&subject.flags, name);
         let given = Given {
             reserved: flag("ReservedCodeCacheSize"),
@@ -117,12 +117,6 @@ fn page(jvm: &Sizing, reserved: Bytes) -> Bytes {
     }
 }
 
-/// What the VM makes of its flags where it has no large pages.
-#[cfg(test)]
-pub fn sizes_without_large_pages(subject: &Subject) -> CodeSizes {
-    sized(subject, Given::of(subject), base_page())
-}
-
 /// Whether the VM is content with a fifth of the code cache. From 17 that is so where it stops at C1 or interprets only; in 11
 /// only where it interprets, in 8 neither (compiler/compilerDefinitions.cpp; 8: runtime/arguments.cpp set_tiered_flags).
 fn is_small(subject: &Subject) -> bool {
@@ -142,7 +136,7 @@ fn reserved_before(subject: &Subject, given: Given) -> Bytes {
 }
 
 /// codeCache.cpp initialize_heaps, for pages of this size.
-fn sized(subject: &Subject, given: Given, page: Bytes) -> CodeSizes {
+pub(super) fn sized(subject: &Subject, given: Given, page: Bytes) -> CodeSizes {
     let before = reserved_before(subject, given);
     // compilerDefinitions.cpp: SegmentedCodeCache is on with tiered compilation and at least 240M.
     let by_size = !is_small(subject) && before >= 240 << 20;

@@ -51,7 +51,7 @@ fn default_flags(feature: u32, gc: Gc, heap: Bytes, cpus: u32) -> BTreeMap<Strin
     };
     let mut printed = BTreeMap::new();
     let mut set = |name: &str, value: u64| printed.insert(name.to_string(), value.to_string());
-    let sizes = code::sizes_without_large_pages(&subject);
+    let sizes = code::sized(&subject, code::Given::of(&subject), crate::os::machine::base_page());
     set("ReservedCodeCacheSize", sizes.reserved);
     if let Some(segments) = sizes.segments {
         set("NonNMethodCodeHeapSize", segments.non_nmethod);
@@ -142,10 +142,7 @@ fn the_code_cache_comes_first_so_a_pool_of_the_heap_alone_leaves_the_heap_on_4k(
     assert_eq!((needs[0].area, needs[0].pages), (Area::JitCode, 120));
     let short = shortfall(&needs, 130, 0);
     assert_eq!(short.len(), 1, "{short:?}");
-    assert_eq!(
-        (short[0].area, short[0].lacks_pages, short[0].gets_page_bytes),
-        (Area::JavaHeap, 118, Some(4096))
-    );
+    assert_eq!((short[0].need.area, short[0].gets_page_bytes), (Area::JavaHeap, Some(4096)));
     assert!(short[0].certain);
     assert_eq!(shortfall(&needs, 248, 0), []);
 }
@@ -153,7 +150,9 @@ fn the_code_cache_comes_first_so_a_pool_of_the_heap_alone_leaves_the_heap_on_4k(
 #[test]
 fn what_comes_later_still_fits_where_something_large_did_not() {
     let needs = needs(&subject(17, Gc::G1, 2048, &[]));
-    let parts = |pages| shortfall(&needs, pages, 0).into_iter().map(|short| short.part).collect::<Vec<_>>();
+    let parts = |pages| {
+        shortfall(&needs, pages, 0).into_iter().map(|short| short.need.part.as_str()).collect::<Vec<_>>()
+    };
     assert_eq!(parts(1182), [] as [&str; 0]);
     assert_eq!(parts(1181), ["mark bitmap"]);
     assert_eq!(parts(1143), ["heap",] as [&str; 1], "and the tables go to large pages");
@@ -165,7 +164,7 @@ fn what_comes_later_still_fits_where_something_large_did_not() {
 fn zgc_does_not_start_with_too_few_and_refuses_1g() {
     let needs = needs(&subject(21, Gc::ZGenerational, 512, &[]));
     let short = shortfall(&needs, 375, 0);
-    assert_eq!((short.len(), short[0].without, short[0].gets_page_bytes), (1, Without::VmExits, None));
+    assert_eq!((short.len(), short[0].need.without, short[0].gets_page_bytes), (1, Without::VmExits, None));
     let refused = need(&subject(17, Gc::Z, 1024, &[]), Mode::HugeTlb1G).expect_err("2M only");
     assert!(refused.hint.as_ref().is_some_and(|hint| hint.contains("2M pages only")), "{refused:?}");
 }

@@ -169,10 +169,8 @@ fn gaps(out: &mut dyn Write, run: &Run) -> io::Result<()> {
 }
 
 fn side_by_side(out: &mut dyn Write, first: &Run, second: &Run) -> io::Result<()> {
-    prose(
-        out,
-        &format!("\n{}: runs {} and {} side by side, moment by moment", first.program, first.run, second.run),
-    )?;
+    let (one, other) = (first.run, second.run);
+    prose(out, &format!("\n{}: runs {one} and {other} side by side, moment by moment", first.program))?;
     let titles = ["MiB resident", ">first", ">second", ">mean distance", ">most", ">of both"];
     let mut table = Table::new(titles);
     for one in experiment::differences(first, second) {

@@ -10,7 +10,7 @@ use crate::experiment::bench::direct_buffers::{
 use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::map::Area;
 use crate::show::table::Table;
-use crate::show::units::human;
+use crate::show::units::{human, prose};
 use std::io::{self, Write};
 
 /// The areas of the table; what else there is, is one column.
@@ -78,7 +78,6 @@ impl Experiment for Settings {
             table.write(out)?;
             verdict(out, results.settings, row)?;
         }
-        writeln!(out)?;
         published(out, results.settings)
     }
 }
@@ -87,8 +86,7 @@ fn at_step(step: Step, of: &OfArm<Arm, Figures>) -> Vec<String> {
     let spread = |figure: &dyn Fn(&AccountRow) -> Option<Bytes>| {
         mib(of.spread(&|figures| Some(figure(figures.at(step)?)? as f64)))
     };
-    let mut cells =
-        vec![step.word().to_string(), spread(&|account| Some(account.kernel_or_resident_bytes()))];
+    let mut cells = vec![step.word(), spread(&|account| Some(account.kernel_or_resident_bytes()))];
     cells.extend(COLUMNS.iter().map(|(_, areas)| spread(&|account| account.known_sum(areas))));
     cells.extend([spread(&rest), spread(&|account| account.trimmable_bytes)]);
     cells
@@ -139,11 +137,11 @@ fn published(out: &mut dyn Write, settings: &Settings) -> io::Result<()> {
     let Published { jvm_work_mib, buffers_mib, freed_jvm_work_growth_mib, freed_malloc_growth_mib } =
         PUBLISHED;
     let text = format!(
-        "published (OOPSLA 2010; 10,000 x 32 KB, heap 8 MB, 32-bit J9 Java 6, x86): JVM work {jvm_work_mib} MB, of it \
+        "\npublished (OOPSLA 2010; 10,000 x 32 KB, heap 8 MB, 32-bit J9 Java 6, x86): JVM work {jvm_work_mib} MB, of it \
          buffers {buffers_mib}; after freeing and System.gc() JVM work {freed_jvm_work_growth_mib} and malloc-then-freed \
          +{freed_malloc_growth_mib}. Before JDK 7 a buffer took a page more than its bytes: 10,000 x 36 KiB are {} MiB{}",
         expected_bytes(10_000, 32 << 10, true) as f64 / 1048576.0,
         if settings.page_aligned { "" } else { " (--page-aligned measures that)" }
     );
-    lines(out, &text, 0)
+    prose(out, &text)
 }

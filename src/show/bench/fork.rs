@@ -108,7 +108,7 @@ impl Experiment for Settings {
 
 fn support(out: &mut dyn Write, support: &[Support]) -> io::Result<()> {
     for one in support {
-        let had: Vec<&str> = one.had().into_iter().map(Mechanism::name).collect();
+        let had: Vec<String> = one.had().into_iter().map(Mechanism::name).collect();
         let had = if had.is_empty() { "none".to_string() } else { had.join(", ") };
         writeln!(out, "JDK {} has {had}", one.jdk)?;
         for tried in &one.mechanisms {
@@ -129,6 +129,10 @@ fn heap_name(bytes: Bytes) -> String {
         true => format!("{} GiB", bytes >> 30),
         false => format!("{} MiB", bytes >> 20),
     }
+}
+
+fn ms(figure: Option<Spread>) -> String {
+    figure.map_or("-".to_string(), |one| format!("{} ms", number(one.median)))
 }
 
 /// One way to start processes: the JDK, its mechanism, and how many threads do it, by the place in the settings.
@@ -243,9 +247,6 @@ fn afterwards(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()
         ">faults a child",
     ]);
     for ArmRow { arm, figures: ArmFigures { page_table_bytes, sweep, .. }, .. } in forked {
-        let ms = |figure: Option<Spread>| {
-            figure.map_or("-".to_string(), |one| format!("{} ms", number(one.median)))
-        };
         let count =
             |figure: Option<Spread>| figure.map_or("-".to_string(), |one| format!("{:.0}", one.median));
         table.row([
@@ -261,12 +262,9 @@ fn afterwards(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()
         ]);
     }
     table.write(out)?;
-    lines(
-        out,
-        "page tables: the parent's, of which fork copies those of private memory; before and after the children; while: \
-         another thread writes all the time",
-        0,
-    )
+    let text = "page tables: the parent's, of which fork copies those of private memory; before and after the children; while: \
+                another thread writes all the time";
+    lines(out, text, 0)
 }
 
 /// Seconds there, milliseconds a child here: how many children those of 2008 were is not known.
@@ -290,10 +288,7 @@ fn published(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()>
     let mut table = Table::new(titles);
     for Published { heap_bytes, large_seconds, normal_seconds, ratio: was } in PUBLISHED {
         let arm = |pages| Arm { heap_bytes, pages, ..forked.arm.clone() };
-        let of = |pages| match total(arms, &arm(pages), 0) {
-            Some(found) => format!("{} ms", number(found.median)),
-            None => "-".to_string(),
-        };
+        let of = |pages| ms(total(arms, &arm(pages), 0));
         table.row([
             heap_name(heap_bytes),
             format!("{large_seconds} s"),

@@ -11,6 +11,7 @@ use crate::experiment::bench::thp::{
 use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::pages::subject::size;
 use crate::show::table::Table;
+use crate::show::units::prose;
 use std::io::{self, Write};
 
 /// To start and end, and for the memory in small pieces.
@@ -66,8 +67,7 @@ impl Experiment for Settings {
         if !report.against_always.is_empty() {
             comparisons(out, &report.against_always)?;
         }
-        writeln!(out)?;
-        lines(out, Self::PUBLISHED, 0)
+        prose(out, &format!("\n{}", Self::PUBLISHED))
     }
 
     fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
@@ -107,13 +107,10 @@ fn table(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
         ]);
     }
     table.write(out)?;
-    lines(
-        out,
-        "kernel: its part of the JVMs' CPU time; of host: of the time of all CPUs. waited: for memory, all threads of a JVM \
-         together, by the kernel's trace; longest: the longest single wait. step: the JVM that took longest. bystander: how late a \
-         thread was at worst that wakes every 10 ms.",
-        0,
-    )
+    let text = "kernel: its part of the JVMs' CPU time; of host: of the time of all CPUs. waited: for memory, all threads of a JVM \
+                together, by the kernel's trace; longest: the longest single wait. step: the JVM that took longest. bystander: how late \
+                a thread was at worst that wakes every 10 ms.";
+    lines(out, text, 0)
 }
 
 fn memory(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
@@ -136,10 +133,6 @@ fn memory(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
 }
 
 fn comparisons(out: &mut dyn Write, all: &[Comparison]) -> io::Result<()> {
-    writeln!(out)?;
-    let mut table = Table::new(["against always", ">JVMs/min", ">kernel"]);
-    for one in all {
-        table.row([one.arm.name(), ratio(one.steps_per_minute), ratio(one.kernel_share)]);
-    }
-    table.write(out)
+    let cells = |one: &Comparison| [one.arm.name(), ratio(one.steps_per_minute), ratio(one.kernel_share)];
+    Table::new(["against always", ">JVMs/min", ">kernel"]).rows(all.iter().map(cells)).write_below(out)
 }

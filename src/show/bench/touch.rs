@@ -8,7 +8,7 @@ use crate::experiment::bench::touch::{Arm, ArmFigures, By, Figures, Settings, fi
 use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::map::model::GapRow;
 use crate::show::table::Table;
-use crate::show::units::human;
+use crate::show::units::{human, prose};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -87,13 +87,9 @@ impl Experiment for Settings {
             ZeroFault { why_not: Some(gap), .. } => gap.to_string(),
             ZeroFault { .. } => return Ok(()),
         };
-        writeln!(out)?;
-        lines(
-            out,
-            "CPU: of all threads together, and of it zeroing: what writing all bytes once more takes; rest: the faults, taking \
-             the pages, page tables",
-            0,
-        )?;
+        let text = "\nCPU: of all threads together, and of it zeroing: what writing all bytes once more takes; rest: the faults, \
+                    taking the pages, page tables";
+        prose(out, text)?;
         lines(out, &format!("a fault that maps the zero page: {note}"), 0)
     }
 

@@ -94,12 +94,11 @@ impl Experiment for Settings {
         }
         let Published { cost_x86_percent: x86, cost_power_percent: power } = PUBLISHED;
         let text = format!(
-            "published (OOPSLA 2010): madvise(MADV_DONTNEED) on each block that the JIT compiler's work area frees cost \
+            "\npublished (OOPSLA 2010): madvise(MADV_DONTNEED) on each block that the JIT compiler's work area frees cost \
              {x86} % of time on x86 and {power} % on POWER on average; with two servers under memory pressure far fewer \
              pages were swapped"
         );
-        writeln!(out)?;
-        lines(out, &text, 0)?;
+        prose(out, &text)?;
         let every = Duration::from_secs_f64(results.settings.every_seconds);
         let ways = Way::ALL.into_iter().filter(|way| arms.iter().any(|one| one.arm.way == *way));
         writeln!(out)?;
@@ -139,12 +138,9 @@ fn jit(out: &mut dyn Write, settings: &Settings, arms: &[(Way, &JitFigures)]) ->
         ]);
     }
     table.write(out)?;
-    lines(
-        out,
-        "ratios to the first way, with the interval that holds the true one in 19 of 20 cases; CPU: user and system of the \
-         JVM and of marusa; MEAN and PEAK: resident while it worked; FREED: malloc-then-freed at the end",
-        2,
-    )
+    let text = "ratios to the first way, with the interval that holds the true one in 19 of 20 cases; CPU: user and system of the \
+                JVM and of marusa; MEAN and PEAK: resident while it worked; FREED: malloc-then-freed at the end";
+    lines(out, text, 2)
 }
 
 fn swap(
@@ -153,15 +149,14 @@ fn swap(
     arms: &[(Way, &SwapFigures)],
 ) -> io::Result<()> {
     let text = format!(
-        "two servers share {}: each {} of heap in use, and {} that take and free {}; {}",
+        "\ntwo servers share {}: each {} of heap in use, and {} that take and free {}; {}",
         human(found.memory_bytes),
         human(settings.live_bytes),
         counted(settings.bursts, "burst"),
         human(settings.burst_bytes),
         counted(settings.swap_rounds, "round")
     );
-    writeln!(out)?;
-    lines(out, &text, 0)?;
+    prose(out, &text)?;
     let titles = [
         "WAY",
         ">OUT MiB",
@@ -186,10 +181,7 @@ fn swap(
         ]);
     }
     table.write(out)?;
-    lines(
-        out,
-        "swapped out and in by the whole host while they worked; FAULTS: of both, that waited for the disk; \
-         OBJECTS: between the bursts, against the first way",
-        2,
-    )
+    let text = "swapped out and in by the whole host while they worked; FAULTS: of both, that waited for the disk; \
+                OBJECTS: between the bursts, against the first way";
+    lines(out, text, 2)
 }

@@ -4,7 +4,7 @@
 use super::{ROWS_MAX, Taken};
 use crate::map::diff::{Diff, HolderRow};
 use crate::show::table::Table;
-use crate::show::units::{human, human_signed, paragraph};
+use crate::show::units::{human, human_signed, more, paragraph};
 use std::io::{self, Write};
 
 pub fn holders(out: &mut dyn Write, before: &Taken, now: &Taken, diff: &Diff) -> io::Result<()> {
@@ -50,7 +50,7 @@ fn table(out: &mut dyn Write, titles: [&str; 6], rows: &[HolderRow]) -> io::Resu
         table.paint_cell(1, super::grown(row.grown()));
     });
     table.write(out)?;
-    super::more(out, rows.len())
+    more(out, rows.len(), ROWS_MAX, 0)
 }
 
 fn cells(row: &HolderRow) -> [String; 6] {

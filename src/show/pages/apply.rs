@@ -49,12 +49,8 @@ pub fn preview(out: &mut dyn Write, given: &Given, previews: &[Preview]) -> io::
 
 /// What the plan asks for that this command does not do.
 fn beyond(out: &mut dyn Write, given: &Given) -> io::Result<()> {
-    for parameter in given.boot {
-        steps::remark(
-            out,
-            &format!("only at the next start of the host, by the kernel's command line: {parameter}"),
-        )?;
-    }
+    let boot = "only at the next start of the host, by the kernel's command line";
+    given.boot.iter().try_for_each(|parameter| steps::remark(out, &format!("{boot}: {parameter}")))?;
     if !given.jvm_options.is_empty() {
         steps::remark(out, &format!("start the JVM with: {}", given.jvm_options.join(" ")))?;
     }
@@ -92,9 +88,7 @@ pub fn receipt(out: &mut dyn Write, given: &Given, receipt: &Receipt) -> io::Res
             taken_back(out, receipt, (why, back, *complete))?
         }
     }
-    for note in &receipt.notes {
-        steps::remark(out, note)?;
-    }
+    receipt.notes.iter().try_for_each(|note| steps::remark(out, note))?;
     match receipt.outcome {
         Outcome::Applied => beyond(out, given),
         _ => Ok(()),

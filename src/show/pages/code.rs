@@ -25,12 +25,8 @@ pub fn text(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<
             led(out, "       links: ", &linked.join(", "))?;
         }
     }
-    for cost in &plan.costs {
-        led(out, "cost: ", cost)?;
-    }
-    for risk in &plan.risks {
-        led(out, "risk: ", risk)?;
-    }
+    plan.costs.iter().try_for_each(|cost| led(out, "cost: ", cost))?;
+    plan.risks.iter().try_for_each(|risk| led(out, "risk: ", risk))?;
     let name = file.unwrap_or("PLAN");
     writeln!(out, "\nnext")?;
     if file.is_none() {

@@ -114,9 +114,8 @@ fn fit(out: &mut dyn Write, plan: &BlockPlan, blocks: usize) -> io::Result<()> {
 fn reasons(table: &mut Table, left: &BTreeMap<Left, Bytes>) {
     let mut left: Vec<_> = left.iter().collect();
     left.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
-    for (why, bytes) in left.iter().take(REASONS_SHOWN_MAX) {
-        table.note(&format!("  {:>10}  ", human(**bytes)), why.words());
-    }
+    let shown = left.into_iter().take(REASONS_SHOWN_MAX);
+    shown.for_each(|(why, bytes)| table.note(&format!("  {:>10}  ", human(*bytes)), why.words()));
 }
 
 /// What was done, and what it cost.

@@ -171,35 +171,22 @@ fn changes(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         };
         writeln!(out, "  {none}")?;
     }
-    for step in &plan.steps {
-        one_step(out, step)?;
-    }
+    plan.steps.iter().try_for_each(|step| one_step(out, step))?;
     if !plan.boot.is_empty() {
-        led(
-            out,
-            "  ",
-            &format!("kernel command line, at the next start of the host: {}", plan.boot.join(" ")),
-        )?;
+        let words = plan.boot.join(" ");
+        led(out, "  ", &format!("kernel command line, at the next start of the host: {words}"))?;
     }
     if !plan.persist.is_empty() {
         writeln!(out, "WITH --persist ALSO, FOR THE NEXT START OF THE HOST")?;
-        for step in &plan.persist {
-            one_step(out, step)?;
-        }
     }
-    Ok(())
+    plan.persist.iter().try_for_each(|step| one_step(out, step))
 }
 
 fn one_step(out: &mut dyn Write, step: &Step) -> io::Result<()> {
     led(out, "  ", &step.what)?;
     writeln!(out, "    {}", shorten(&steps::described(&step.change), width() - 4))?;
-    for line in steps::file_text(&step.change) {
-        writeln!(out, "    {line}")?;
-    }
-    match &step.risk {
-        Some(risk) => led(out, "    ", risk),
-        None => Ok(()),
-    }
+    steps::file_text(&step.change).iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+    step.risk.iter().try_for_each(|risk| led(out, "    ", risk))
 }
 
 fn jvm(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {

@@ -13,9 +13,7 @@ pub const SCHEMA: &str = "marusa/pages-undo/2";
 
 pub fn receipt(out: &mut dyn Write, receipt: &UndoReceipt) -> io::Result<()> {
     let id = &receipt.id;
-    for note in &receipt.notes {
-        steps::remark(out, &format!("{id}: {note}"))?;
-    }
+    receipt.notes.iter().try_for_each(|note| steps::remark(out, &format!("{id}: {note}")))?;
     if receipt.nothing_left {
         return writeln!(out, "{id} was undone before; nothing was done now");
     }
@@ -151,9 +149,8 @@ pub fn list(out: &mut dyn Write, runs: &[Kept]) -> io::Result<()> {
         let since = begin.map_or("?", |begin| begin.since.as_str());
         let plan = begin.map_or("?", |begin| begin.plan.path.as_str());
         table.row([run.id.as_str(), since, state(run.state()), plan]);
-        for step in begin.iter().flat_map(|begin| &begin.steps) {
-            table.note("      ", &format!("{}: {}", step.change.place(), step.what));
-        }
+        let steps = begin.iter().flat_map(|begin| &begin.steps);
+        steps.for_each(|step| table.note("      ", &format!("{}: {}", step.change.place(), step.what)));
         if run.state() == State::Damaged {
             table.note("      ", &format!("{}: {}", run.path.display(), run.damage()));
         }

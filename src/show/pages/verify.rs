@@ -10,7 +10,7 @@ use crate::pages::types::Mode;
 use crate::pages::verify::{Cause, Promise, Report, Row, Said, Total, Verdict};
 use crate::show::json::Start;
 use crate::show::table::Table;
-use crate::show::units::{counted, human, led, shorten};
+use crate::show::units::{counted, human, led, more, prose, shorten};
 use crate::show::width::width;
 use crate::snapshot::Snapshot;
 use schemars::JsonSchema;
@@ -35,8 +35,7 @@ pub struct Shown<'a> {
 pub fn text(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
     head(out, shown)?;
     table(out, shown)?;
-    writeln!(out)?;
-    led(out, "", &verdict(shown.report))?;
+    prose(out, &format!("\n{}", verdict(shown.report)))?;
     causes(out, "why", &shown.report.causes)?;
     causes(out, "note", &shown.report.notes)?;
     said(out, shown)?;
@@ -200,10 +199,7 @@ fn said(out: &mut dyn Write, shown: &Shown) -> io::Result<()> {
         let about = about(shown.report, said).map_or(String::new(), |row| format!("{}: ", row.need.part));
         led(out, "    = ", &format!("{about}{}", said.found.message.means))?;
     }
-    match shown.said.len().checked_sub(SAID_SHOWN_MAX + 1) {
-        Some(more) => writeln!(out, "  and {} more (--json lists all)", more + 1),
-        None => Ok(()),
-    }
+    more(out, shown.said.len(), SAID_SHOWN_MAX, 2)
 }
 
 /// The reservation that a message is about, by its bytes.

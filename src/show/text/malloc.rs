@@ -3,7 +3,7 @@
 use crate::map::Account;
 use crate::map::model::{ArenaAccount, MallocAccount, MallocSums};
 use crate::show::table::Table;
-use crate::show::units::{counted, human, indented, or_dash, paragraph, shorten};
+use crate::show::units::{counted, human, indented, or_dash, paragraph, prose, shorten};
 use crate::show::width::width;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -115,10 +115,9 @@ fn notes(out: &mut dyn Write, arenas: &[&ArenaAccount]) -> io::Result<()> {
         let more = counted(unresolved.len() - UNRESOLVED_SHOWN_MAX, "more arena");
         indented(out, &format!("and {more} (--json lists all)"), 0)?;
     }
-    let text = "All in memory. FREED: in thread caches and bins, at the ends of arenas. TRIMMABLE: what malloc_trim(0) would give \
+    let text = "\nAll in memory. FREED: in thread caches and bins, at the ends of arenas. TRIMMABLE: what malloc_trim(0) would give \
                 back. TOP KEPT: whole pages at thread arenas' ends, which it leaves.";
-    writeln!(out)?;
-    paragraph(out, "", "", text)
+    prose(out, text)
 }
 
 /// Who allocates from which arena, as many names as a line holds.

@@ -5,7 +5,7 @@ use crate::os::maps::Mapping;
 use crate::os::page_kind::size_name;
 use crate::os::smaps::{self, Smap};
 use crate::show::table::Table;
-use crate::show::units::{human_or_dash, indented};
+use crate::show::units::{human_or_dash, prose};
 use crate::snapshot::Snapshot;
 use std::io::{self, Write};
 
@@ -14,12 +14,10 @@ const OWNER_COLUMNS_MIN: usize = 24;
 
 pub fn by_mapping(out: &mut dyn Write, snapshot: &Snapshot, map: &MemoryMap) -> io::Result<()> {
     let titles = ["ADDRESS", ">RESERVED", ">RESIDENT", ">ANON", ">LOCKED", "PGSZ", "MODE", "OWNER"];
-    let mut table = Table::new(titles).without_room(&[4, 3, 6, 5, 1]).shortened(7, OWNER_COLUMNS_MIN);
-    map.spans.iter().for_each(|span| table.row(cells(snapshot, map, span)));
-    table.write(out)?;
-    let mode = "mode: rwx; s shared; hg asked for huge pages, nh asked for none; ht hugetlb; lo locked";
-    writeln!(out)?;
-    indented(out, mode, 0)
+    let table = Table::new(titles).without_room(&[4, 3, 6, 5, 1]).shortened(7, OWNER_COLUMNS_MIN);
+    table.rows(map.spans.iter().map(|span| cells(snapshot, map, span))).write(out)?;
+    let mode = "\nmode: rwx; s shared; hg asked for huge pages, nh asked for none; ht hugetlb; lo locked";
+    prose(out, mode)
 }
 
 fn cells(snapshot: &Snapshot, map: &MemoryMap, span: &Span) -> [String; 8] {

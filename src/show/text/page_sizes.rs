@@ -148,10 +148,8 @@ fn notes(out: &mut dyn Write, sizes: &PageSizesAccount, total: &Amounts) -> io::
     if let Some(found) = &sizes.contiguous {
         line(out, &contiguity(found))?;
     }
-    for look in sizes.looks.iter().filter(|look| look.resident_bytes > 0) {
-        line(out, &how(look))?;
-    }
-    Ok(())
+    let mut looks = sizes.looks.iter().filter(|look| look.resident_bytes > 0);
+    looks.try_for_each(|look| line(out, &how(look)))
 }
 
 fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {

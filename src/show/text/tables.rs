@@ -4,7 +4,7 @@ use super::{NAME_COLUMNS_MIN, amounts_table, barred, cells};
 use crate::base::Bytes;
 use crate::jvm::types::ThreadKind;
 use crate::map::Account;
-use crate::map::model::{Amounts, ThreadAccount};
+use crate::map::model::Amounts;
 use crate::show::table::Table;
 use crate::show::units::{human, or_dash};
 use std::io::{self, Write};
@@ -33,13 +33,11 @@ pub fn by_thread(out: &mut dyn Write, account: &Account, each: bool) -> io::Resu
         table.row([first, kind.name().to_string(), name, resident, share, committed, reserved]);
     };
     if each {
-        for (ThreadAccount { tid, name, kind, .. }, stack) in account.stacks() {
-            row(tid.to_string(), *kind, name, stack);
-        }
+        let stacks = account.stacks().into_iter();
+        stacks.for_each(|(thread, stack)| row(thread.tid.to_string(), thread.kind, &thread.name, stack));
     } else {
-        for group in account.stack_groups() {
-            row(group.tids.len().to_string(), group.kind, &group.name, &group.amounts);
-        }
+        let groups = account.stack_groups().into_iter();
+        groups.for_each(|one| row(one.tids.len().to_string(), one.kind, &one.name, &one.amounts));
     }
     table.write(out)?;
     compiling(out, account)
@@ -72,13 +70,11 @@ pub fn by_library(out: &mut dyn Write, account: &Account, each: bool) -> io::Res
         table.row([path, files, resident, share, committed, reserved, or_dash(of_malloc.map(human))]);
     };
     if each {
-        for library in &account.libraries {
-            row(&library.path, 1, &library.amounts, library.malloc_bytes);
-        }
+        let libraries = account.libraries.iter();
+        libraries.for_each(|one| row(&one.path, 1, &one.amounts, one.malloc_bytes));
     } else {
-        for group in account.file_groups() {
-            row(&group.name, group.files, &group.amounts, group.malloc_bytes);
-        }
+        let groups = account.file_groups().into_iter();
+        groups.for_each(|one| row(&one.name, one.files, &one.amounts, one.malloc_bytes));
     }
     table.write(out)
 }

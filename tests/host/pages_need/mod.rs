@@ -136,12 +136,11 @@ fn version(java: &Path) -> Option<String> {
 /// Least and most 2M pages, of the needs that are not in `without`.
 fn pages(needs: &[Need], without: &[Shortfall]) -> (u64, u64) {
     let large = || {
-        let takes = |(index, need): &(usize, &Need)| {
-            need.page_bytes == PAGE_2M && !without.iter().any(|short| short.need == *index && short.certain)
-        };
-        needs.iter().enumerate().filter(takes)
+        let is_left_out =
+            |need: &Need| without.iter().any(|short| std::ptr::eq(short.need, need) && short.certain);
+        needs.iter().filter(move |need| need.page_bytes == PAGE_2M && !is_left_out(need))
     };
-    (large().map(|(_, need)| need.pages_at_least).sum(), large().map(|(_, need)| need.pages).sum())
+    (large().map(|need| need.pages_at_least).sum(), large().map(|need| need.pages).sum())
 }
 
 /// Resident bytes on 4K and on larger pages of an area, or of one part of it; `None` where there is no such part.
@@ -162,8 +161,8 @@ fn small_and_large(account: &Value, area_name: &str, part: Option<&str>) -> Opti
 
 /// Heap, code cache and each table that the account knows by name lie where they should: on 2M, or on 4K if they fell short.
 fn check_places(name: &str, account: &Value, needs: &[Need], short: &[Shortfall]) {
-    let fell = |index: usize| short.iter().any(|short| short.need == index && short.certain);
-    for (index, need) in needs.iter().enumerate().filter(|(_, need)| need.page_bytes == PAGE_2M) {
+    let fell = |need: &Need| short.iter().any(|short| std::ptr::eq(short.need, need) && short.certain);
+    for need in needs.iter().filter(|need| need.page_bytes == PAGE_2M) {
         let whole_area = matches!(need.area, Area::JavaHeap | Area::JitCode);
         let twins = needs.iter().filter(|other| other.area == need.area && other.part == need.part).count();
         // What lies on 4K in part, by its size or by its address, and two of one name of which one fell, say nothing; and the
@@ -177,7 +176,7 @@ fn check_places(name: &str, account: &Value, needs: &[Need], short: &[Shortfall]
         }
         let part = (!whole_area).then_some(need.part.as_str());
         let Some((small, large)) = small_and_large(account, need.area.name(), part) else { continue };
-        let (wrong, right) = if fell(index) { (large, small) } else { (small, large) };
+        let (wrong, right) = if fell(need) { (large, small) } else { (small, large) };
         assert_eq!(wrong, 0, "{name}: {} on the wrong pages ({small} on 4K, {large} on 2M)", need.part);
         assert!(right > 0 || !whole_area, "{name}: {} is not in memory", need.part);
     }
@@ -207,7 +206,7 @@ fn one_less(cell: &Cell, pool: &mut Pool) -> Result<(), String> {
     assert!(short.iter().any(|short| short.certain), "{}: one page less must tell", cell.name);
     pool.leave(there)?;
     let jvm = Started::new(&cell.java, &cell.options);
-    match short[0].without {
+    match short[0].need.without {
         Without::VmExits => {
             assert!(!jvm.ready, "{}: starts in spite of all", cell.name);
             assert!(

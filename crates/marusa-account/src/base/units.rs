@@ -1,5 +1,7 @@
 //! Bytes and counts for people, in the sentences of rooms that `show` is above; and as options of the JVM and the kernel have them.
 
+use serde::Serialize;
+
 /// "1.4 GiB", "17.0 MiB", "1023 MiB", "528 KiB", "0".
 pub fn human(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -39,6 +41,11 @@ pub fn bytes_of(text: &str) -> Option<u64> {
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// The name of a variant without fields, as JSON has it: "hugetlb-2m".
+pub fn word_of(variant: &impl Serialize) -> String {
+    serde_json::to_value(variant).ok().and_then(|word| Some(word.as_str()?.to_string())).unwrap_or_default()
 }
 
 /// Each text once, in the order in which they came, and how often it did.

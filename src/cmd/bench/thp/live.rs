@@ -255,7 +255,7 @@ impl Steps {
         figures.steps = self.ended.len();
         let sum = |of: fn(&Ended) -> f64| Some(self.ended.iter().map(of).sum());
         (figures.user_seconds, figures.system_seconds) =
-            (sum(|ended| ended.user_seconds), sum(|ended| ended.system_seconds));
+            (sum(|ended| ended.usage.user_seconds), sum(|ended| ended.usage.system_seconds));
         figures.longest_step_seconds = self.ended.iter().map(|ended| ended.wall_seconds).reduce(f64::max);
         let differ =
             (self.said.len() > 1).then(|| format!("the steps printed different sums: {:?}", self.said));
