@@ -4,11 +4,11 @@
 //! map ──> snapshot ──> { jvm | alloc } ──> os ──> base
 //! ```
 //!
-//! A [`snapshot`] has the raw views of one moment: the kernel's ([`os`]), the runtime's ([`jvm`]) and malloc's ([`alloc`]). [`map`] joins
-//! them: [`map::join()`] gives every byte one owner, and [`map::Account`] has the figures that every output shows. Nothing here writes to
+//! A [`snapshot`] has the raw views of one moment: the kernel's ([`os`]), the runtime's ([`jvm`]) and malloc's ([`alloc`]).
+//! [`map::join()`] gives every byte one owner, and [`map::Account`] has the figures that every output shows. Nothing here writes to
 //! a target, stops it or sends it a signal.
 //!
-//! The areas of a process, here of this one, which is no JVM:
+//! The areas of a process, here of this one, which has no JVM:
 //!
 //! ```
 //! use marusa_account::map::{Account, join};

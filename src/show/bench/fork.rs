@@ -91,7 +91,7 @@ impl Experiment for Settings {
         for one in &report.by_pages {
             let heap = heap_name(one.arm.heap_bytes);
             for known in PUBLISHED.iter().filter(|known| known.heap_bytes == one.arm.heap_bytes) {
-                picture.published(format!("{heap}, 2008"), known.ratio, None, &number(known.ratio));
+                picture.published(format!("{heap}, 2008"), known.ratio, &number(known.ratio));
             }
             picture.ratio(heap, one.ratios.first().and_then(|of| of.total_ms));
         }
@@ -147,7 +147,7 @@ impl Way<'_> {
         Arm { jdk: self.jdk.to_string(), heap_bytes, pages, mechanism: self.by }
     }
 
-    /// A cell for each kind of pages, and the ratio of those that are compared.
+    /// A cell for each kind of pages, and the ratio of the two that are compared.
     fn cells(
         &self,
         Results { settings, arms, report, .. }: &Results<Settings>,
@@ -204,10 +204,10 @@ fn by_heap(out: &mut dyn Write, results: &Results<Settings>, way: &Way) -> io::R
         Some(format!("{} {}", heap_name(*heap), ratio(Some(found))))
     };
     let starts: Vec<String> = settings.heaps.iter().filter_map(start).collect();
-    match starts.is_empty() {
-        true => Ok(()),
-        false => lines(out, &format!("{small} / {large} of start() alone: {}", starts.join(", ")), 0),
+    if starts.is_empty() {
+        return Ok(());
     }
+    lines(out, &format!("{small} / {large} of start() alone: {}", starts.join(", ")), 0)
 }
 
 /// One heap, started in several ways: they are compared.

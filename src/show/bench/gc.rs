@@ -85,7 +85,7 @@ impl Experiment for Settings {
 
     fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
         let mut picture = Picture::new("The system's share of CPU time, by GC threads", "%", Some(0.0));
-        picture.published("32 threads, T1", 20.0, None, "above 20 %");
+        picture.published("32 threads, T1", 20.0, "above 20 %");
         for row in arms {
             picture.mean(row.arm.name(), row.figures.system_share.map(Mean::percent));
         }

@@ -24,40 +24,33 @@ impl Picture {
 
     pub fn ratio(&mut self, name: impl Into<String>, ratio: Option<Ratio>) {
         if let Some(Ratio { ratio: estimate, low, high, .. }) = ratio {
-            self.row(OURS, name, estimate, low.zip(high), cells::ratio(ratio));
+            self.row(OURS, name.into(), estimate, low.zip(high), cells::ratio(ratio));
         }
     }
 
     pub fn mean(&mut self, name: impl Into<String>, mean: Option<Mean>) {
         if let Some(Mean { mean: estimate, plus_minus, .. }) = mean {
             let span = plus_minus.map(|half| (estimate - half, estimate + half));
-            self.row(OURS, name, estimate, span, cells::mean(mean));
+            self.row(OURS, name.into(), estimate, span, cells::mean(mean));
         }
     }
 
     pub fn spread(&mut self, name: impl Into<String>, spread: Option<Spread>) {
         if let Some(Spread { median, min, max, .. }) = spread {
-            self.row(OURS, name, median, Some((min, max)), cells::spread(spread));
+            self.row(OURS, name.into(), median, Some((min, max)), cells::spread(spread));
         }
     }
 
-    /// A figure of a publication, with its range where it has one.
-    pub fn published(&mut self, name: impl Into<String>, figure: f64, range: Option<(f64, f64)>, said: &str) {
-        self.row(PUBLISHED, name, figure, range, format!("{said} (published)"));
+    /// A figure of a publication.
+    pub fn published(&mut self, name: impl Into<String>, figure: f64, said: &str) {
+        self.row(PUBLISHED, name.into(), figure, None, format!("{said} (published)"));
     }
 
-    fn row(
-        &mut self,
-        index: usize,
-        name: impl Into<String>,
-        figure: f64,
-        range: Option<(f64, f64)>,
-        note: String,
-    ) {
+    fn row(&mut self, index: usize, name: String, figure: f64, range: Option<(f64, f64)>, note: String) {
         let dot = Dot { value: figure, tip: note.clone(), is_hollow: false };
         let span = range.map(|(low, high)| Span { estimate: figure, low, high });
         let dots = if span.is_some() { Vec::new() } else { vec![dot] };
-        self.rows.push(Row { name: name.into(), index, dots, span, note });
+        self.rows.push(Row { name, index, dots, span, note });
     }
 
     /// `None`: there is nothing to draw.
@@ -78,7 +71,7 @@ mod tests {
         let mut picture = Picture::new("fork", "times", Some(1.0));
         assert_eq!(picture.svg(), None);
         picture.ratio("1 GiB", Some(Ratio { ratio: 17.3, low: Some(15.6), high: Some(19.2), rounds: 4 }));
-        picture.published("1 GiB, 2008", 17.26, None, "17.26");
+        picture.published("1 GiB, 2008", 17.26, "17.26");
         picture.mean("one trial", Mean::of([3.0]));
         picture.ratio("unknown", None);
         let svg = picture.svg().expect("three rows");

@@ -72,8 +72,8 @@ impl Experiment for Settings {
 
     fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
         let mut picture = Picture::new("The kernel's share of the host's CPU time", "%", Some(0.0));
-        picture.published("always, 2012", 35.0, None, "35 % and more");
-        picture.published("never, 2012", 5.0, None, "5 %");
+        picture.published("always, 2012", 35.0, "35 % and more");
+        picture.published("never, 2012", 5.0, "5 %");
         for row in arms {
             picture.mean(row.arm.name(), row.figures.host_kernel_share.map(Mean::percent));
         }
@@ -108,8 +108,8 @@ fn table(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
     }
     table.write(out)?;
     let text = "kernel: its part of the JVMs' CPU time; of host: of the time of all CPUs. waited: for memory, all threads of a JVM \
-                together, by the kernel's trace; longest: the longest single wait. step: the JVM that took longest. bystander: how late \
-                a thread was at worst that wakes every 10 ms.";
+                together, by the kernel's trace; longest: the longest single wait. step: the JVM that took longest. bystander: how \
+                late a thread was at worst that wakes every 10 ms.";
     lines(out, text, 0)
 }
 

@@ -72,7 +72,7 @@ impl Experiment for Settings {
             Picture::new("Giving memory back: time, against as it is", "times as long", Some(1.0));
         let Published { cost_x86_percent, cost_power_percent } = PUBLISHED;
         for (name, percent) in [("x86, 2010", cost_x86_percent), ("POWER, 2010", cost_power_percent)] {
-            picture.published(name, 1.0 + percent / 100.0, None, &format!("{percent} %"));
+            picture.published(name, 1.0 + percent / 100.0, &format!("{percent} %"));
         }
         for row in arms {
             picture.ratio(row.arm.way.name(), row.figures.jit.as_ref().and_then(|jit| jit.time_ratio));

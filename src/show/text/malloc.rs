@@ -115,8 +115,8 @@ fn notes(out: &mut dyn Write, arenas: &[&ArenaAccount]) -> io::Result<()> {
         let more = counted(unresolved.len() - UNRESOLVED_SHOWN_MAX, "more arena");
         indented(out, &format!("and {more} (--json lists all)"), 0)?;
     }
-    let text = "\nAll in memory. FREED: in thread caches and bins, at the ends of arenas. TRIMMABLE: what malloc_trim(0) would give \
-                back. TOP KEPT: whole pages at thread arenas' ends, which it leaves.";
+    let text = "\nAll in memory. FREED: in thread caches and bins, at the ends of arenas. TRIMMABLE: what malloc_trim(0) would \
+                give back. TOP KEPT: whole pages at thread arenas' ends, which it leaves.";
     prose(out, text)
 }
 

@@ -23,8 +23,8 @@ use std::time::Duration;
 
 /// Next to the load, what a trial may take: start, database, looks at the pages, end.
 const ALLOWANCE: Duration = Duration::from_secs(900);
-/// A server that answers less of a fixed load is overloaded: its latencies grow for as long as it is measured. Of the last request of
-/// each client the answer may still come.
+/// A server that answers less of a fixed load is overloaded: its latencies grow for as long as it is measured. The answer to the
+/// last request of each client may still come.
 const RATE_SHARE_MIN: f64 = 0.98;
 pub const GC_LOG: &str = "gc.log";
 
