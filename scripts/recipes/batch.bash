@@ -1,7 +1,7 @@
 # Batch programs that `marusa bench account` runs again and again in one JVM: the compiler of Scala 3, and programs of the kinds that
 # DaCapo has (which is in no registry): an index of text, a database, XSLT, a checker of sources. Each fetch_NAME puts its libraries from
 # Maven Central, its input and a file "command" into the current directory. To be sourced after fetch.bash; the binary has both inside
-# (src/act/server/recipe.rs). All of them run on Java 8.
+# (crates/marusa-host/src/act/server/recipe.rs). All of them run on Java 8.
 
 # libraries GROUP:ARTIFACT:VERSION: this one and what it needs, in lib.
 libraries() {

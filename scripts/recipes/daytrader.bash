@@ -1,5 +1,5 @@
 # How DayTrader 2.1.7 gets onto TomEE 8: from Maven Central into the current directory. To be sourced after fetch.bash by
-# scripts/workloads; `marusa bench` has both inside (src/act/server/recipe.rs).
+# scripts/workloads; `marusa bench` has both inside (crates/marusa-host/src/act/server/recipe.rs).
 
 # The enterprise archive as one web application, with the Derby inside: TomEE does not deploy it as it comes.
 fetch_daytrader() {

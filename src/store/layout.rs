@@ -91,7 +91,7 @@ pub fn files(recording: &Recording, place: &Place) -> Vec<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::rows::tests::small;
+    use crate::record::made_up::small;
 
     #[test]
     fn a_file_for_each_table_and_day_with_a_name_that_is_the_same_again() {

@@ -10,9 +10,17 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where the product's sources are: the program, and the crate below it.
-pub fn source_roots() -> [PathBuf; 2] {
-    [root().join("src"), root().join("crates/marusa-account/src")]
+/// Where the product's sources are: the program, and the crates below it.
+pub fn source_roots() -> [PathBuf; 6] {
+    [
+        "",
+        "crates/marusa-account",
+        "crates/marusa-observe",
+        "crates/marusa-host",
+        "crates/marusa-doctor",
+        "crates/marusa-lab",
+    ]
+    .map(|package| root().join(package).join("src"))
 }
 
 /// The product's sources.

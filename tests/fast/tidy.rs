@@ -15,7 +15,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("map", &["base", "os", "jvm", "alloc", "snapshot"]),
     ("ledger", &["base", "os", "jvm", "alloc", "snapshot", "map"]),
     ("measure", &["base", "os", "jvm", "snapshot", "map"]),
-    ("pages", &["base", "os", "act", "jvm", "snapshot", "map", "measure"]),
+    ("pages", &["base", "os", "act", "jvm", "snapshot", "map"]),
     ("record", &["base", "os", "jvm", "alloc", "snapshot", "map", "ledger", "measure"]),
     ("doctor", &["base", "os", "jvm", "alloc", "snapshot", "map", "ledger", "measure", "record", "pages"]),
     ("why", &["base", "os", "jvm", "snapshot", "map", "record", "doctor"]),

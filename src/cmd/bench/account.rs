@@ -3,7 +3,6 @@
 
 mod live;
 
-use super::answer;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
 use super::saved::{self, Saved};
@@ -12,7 +11,7 @@ use crate::act::programs::Programs;
 use crate::act::server::recipe;
 use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, rfc3339};
-use crate::cmd::{Failure, amount, check_output};
+use crate::cmd::{Failure, amount, answer, check_output};
 use crate::experiment::bench::account_series::{self as experiment, Program, Run, Settings};
 use crate::os::{file_mode, output_file};
 use crate::show::bench::account as show;
@@ -102,7 +101,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     if let Some(path) = &args.html {
         written(path, &show::html(&results))?;
     }
-    answer::print(args.json, || show::BenchAccountDocument::of(&results), |out| show::text(out, &results))?;
+    answer(args.json, || show::BenchAccountDocument::of(&results), |out| show::text(out, &results))?;
     drop(blocked);
     Ok(if !stopped && runs.iter().all(|run| run.is_complete) { 0 } else { 1 })
 }
@@ -155,7 +154,7 @@ fn dry_run(
 ) -> anyhow::Result<u8> {
     let missing: Vec<&str> =
         installed.iter().filter_map(|(_, directory)| directory.as_ref().err().map(String::as_str)).collect();
-    answer::print(
+    answer(
         args.json,
         || show::BenchAccountDocument::dry_run(settings, &missing),
         |out| show::dry_run(out, settings, &missing),

@@ -3,7 +3,6 @@
 
 pub mod account;
 mod account_of;
-mod answer;
 pub mod direct_buffers;
 pub mod fork;
 pub mod gc;

@@ -2,7 +2,6 @@
 //! exit status.
 
 use super::account::written;
-use super::answer;
 use super::jdk::Jdk;
 use super::saved::{self, Saved};
 use crate::act::dialogue::Dialogue;
@@ -11,7 +10,7 @@ use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::pages::door;
 use crate::cmd::quiet::QuietArgs;
-use crate::cmd::{Failure, check_output, progress};
+use crate::cmd::{Failure, answer, check_output, progress};
 use crate::experiment::arm_pages::{self, ArmError, PageMode, Pool};
 use crate::experiment::bench::trials::{Arm as _, Arranged, OfArm, Planned};
 use crate::experiment::order;
@@ -174,7 +173,7 @@ pub fn run<B: Bench>(
     if args.turns.dry_run {
         let planned: Vec<PlannedOf<B::Of>> =
             arms.iter().map(|arm| Planned::of(arm.clone(), bench.arranged(&settings, arm))).collect();
-        answer::print(
+        answer(
             is_json,
             || Document::dry_run(&settings, found, &planned),
             |out| show::dry_run(out, &settings, found, &planned),
@@ -197,7 +196,7 @@ pub fn run<B: Bench>(
     let report = settings.report(arms, &rows, &trials);
     let results =
         Results { settings: &settings, found, trials: &trials, stopped, complete, arms: rows, report };
-    answer::print(is_json, || Document::of(&results), |out| show::text(out, &results))?;
+    answer(is_json, || Document::of(&results), |out| show::text(out, &results))?;
     match (&args.svg, show::svg(&results)) {
         (Some(path), Some(picture)) => written(path, &picture)?,
         (Some(path), None) => say!("marusa: cannot draw {}: no figure for it", path.display()),

@@ -99,7 +99,7 @@ fn below(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::rows::tests::small;
+    use crate::record::made_up::small;
     use crate::store::layout::files;
     use crate::store::sheet::{About, Sheet};
     use crate::store::tables::Table;

@@ -45,7 +45,7 @@ fn rows() -> Vec<Row> {
 
 #[test]
 fn a_jump_of_jit_work_names_what_was_compiled() {
-    let recorded = compiled::tests::recorded(&[(1, &[]), (100, &[("a.B::run, level 4", 90)])]);
+    let recorded = crate::record::made_up::recorded(&[(1, &[]), (100, &[("a.B::run, level 4", 90)])]);
     let judged: [Judged; 1] = [(&recorded, Vec::new(), fresh())];
     let mut out = Vec::new();
     text(&mut out, &judged).expect("memory takes all");

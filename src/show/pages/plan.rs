@@ -260,8 +260,7 @@ fn next(out: &mut dyn Write, plan: &Plan, file: Option<&str>) -> io::Result<()> 
 mod tests {
     use super::*;
     use crate::jvm::Gc;
-    use crate::pages::feasible::tests::host;
-    use crate::pages::plan::tests::request;
+    use crate::pages::made_up::{host, request};
     use crate::pages::plan::{Request, make};
     use crate::show::width::within;
 

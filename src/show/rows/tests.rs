@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::rows::tests::small;
+use crate::record::made_up::small;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::RowAccessor;
 use serde_json::json;
