@@ -29,7 +29,6 @@ impl Experiment for Settings {
     const NAME: &'static str = "direct-buffers";
     const SCHEMA: &'static str = "marusa/bench-direct-buffers/3";
     const TRIALS_SCHEMA: &'static str = "marusa/bench-direct-buffers-trials/1";
-    const DOCUMENT: &'static str = "BenchDirectBuffersDocument";
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;

@@ -32,7 +32,6 @@ impl Experiment for Settings {
     const NAME: &'static str = "fork";
     const SCHEMA: &'static str = "marusa/bench-fork/3";
     const TRIALS_SCHEMA: &'static str = "marusa/bench-fork-trials/2";
-    const DOCUMENT: &'static str = "BenchForkDocument";
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;

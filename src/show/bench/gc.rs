@@ -29,7 +29,6 @@ impl Experiment for Settings {
     const NAME: &'static str = "gc";
     const SCHEMA: &'static str = "marusa/bench-gc/2";
     const TRIALS_SCHEMA: &'static str = "marusa/bench-gc-trials/1";
-    const DOCUMENT: &'static str = "BenchGcDocument";
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Collector;

@@ -19,7 +19,6 @@ impl Experiment for Settings {
     const NAME: &'static str = "reflection";
     const SCHEMA: &'static str = "marusa/bench-reflection/3";
     const TRIALS_SCHEMA: &'static str = "marusa/bench-reflection-trials/1";
-    const DOCUMENT: &'static str = "BenchReflectionDocument";
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;

@@ -23,8 +23,6 @@ pub trait Experiment: Clone + PartialEq + JsonSchema + Serialize + DeserializeOw
     const SCHEMA: &'static str;
     /// Of the file of `--save`.
     const TRIALS_SCHEMA: &'static str;
-    /// The title of the document's schema.
-    const DOCUMENT: &'static str;
     type Arm: Arm + JsonSchema + Serialize + DeserializeOwned;
     type Figures: Default + JsonSchema + Serialize + DeserializeOwned;
     /// What is known of an arm before its trials, next to the options of its JVM.
@@ -76,6 +74,12 @@ pub trait Experiment: Clone + PartialEq + JsonSchema + Serialize + DeserializeOw
     }
 }
 
+/// The title of the document's schema: "BenchDirectBuffersDocument" of "direct-buffers".
+fn title(name: &str) -> String {
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    format!("Bench{}Document", name.split('-').map(capital).collect::<String>())
+}
+
 pub type TrialOf<E> = Trial<<E as Experiment>::Arm, <E as Experiment>::Figures>;
 pub type RowOf<E> = ArmRow<<E as Experiment>::Arm, <E as Experiment>::Summary>;
 pub type PlannedOf<E> = Planned<<E as Experiment>::Arm, <E as Experiment>::OfArm>;
@@ -104,7 +108,7 @@ pub struct Results<'a, E: Experiment> {
 /// The document of an experiment in rounds.
 #[derive(JsonSchema, Serialize)]
 #[serde(untagged, bound = "")]
-#[schemars(bound = "", title = E::DOCUMENT, description = format!("`marusa bench {} --json`.", E::NAME))]
+#[schemars(bound = "", title = title(E::NAME), description = format!("`marusa bench {} --json`.", E::NAME))]
 pub enum Document<'a, E: Experiment> {
     Measured {
         #[serde(flatten)]

@@ -21,7 +21,6 @@ impl Experiment for Settings {
     const NAME: &'static str = "thp";
     const SCHEMA: &'static str = "marusa/bench-thp/2";
     const TRIALS_SCHEMA: &'static str = "marusa/bench-thp-trials/1";
-    const DOCUMENT: &'static str = "BenchThpDocument";
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;

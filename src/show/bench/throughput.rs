@@ -33,7 +33,6 @@ impl Experiment for Settings {
     const NAME: &'static str = "throughput";
     const SCHEMA: &'static str = "marusa/bench-throughput/2";
     const TRIALS_SCHEMA: &'static str = "marusa/bench-throughput-trials/1";
-    const DOCUMENT: &'static str = "BenchThroughputDocument";
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;

@@ -30,7 +30,6 @@ impl Experiment for Settings {
     const NAME: &'static str = "touch";
     const SCHEMA: &'static str = "marusa/bench-touch/3";
     const TRIALS_SCHEMA: &'static str = "marusa/bench-touch-trials/1";
-    const DOCUMENT: &'static str = "BenchTouchDocument";
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;

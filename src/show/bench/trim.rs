@@ -33,7 +33,6 @@ impl Experiment for Settings {
     const NAME: &'static str = "trim";
     const SCHEMA: &'static str = "marusa/bench-trim/3";
     const TRIALS_SCHEMA: &'static str = "marusa/bench-trim-trials/1";
-    const DOCUMENT: &'static str = "BenchTrimDocument";
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Means;

@@ -4,8 +4,6 @@
 use super::process::Process;
 use super::rights::{self, Capability, Own};
 use super::users;
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
 
 /// What stands in the way, and what would help.
 pub fn refused(process: &Process) -> String {
@@ -41,12 +39,6 @@ fn why(own: &Own, target: &Own) -> String {
     }
 }
 
-/// Whether there is a process that /proc does not show: it is mounted with hidepid (proc(5)). A signal that is not sent tells.
-pub fn is_hidden(pid: i32) -> bool {
-    let pid = (pid > 0).then(|| Pid::from_raw(pid)).flatten();
-    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::PERM))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,11 +67,5 @@ mod tests {
         );
         assert!(of(rights(70007, 0), rights(70007, 1), false).contains("capabilities that marusa has not"));
         assert!(of(rights(70007, 0), rights(70007, 0), false).contains("PR_SET_DUMPABLE"));
-    }
-
-    #[test]
-    fn what_is_not_there_is_not_hidden() {
-        assert!(!is_hidden(0) && !is_hidden(-1) && !is_hidden(4_194_304));
-        assert!(!is_hidden(std::process::id() as i32));
     }
 }

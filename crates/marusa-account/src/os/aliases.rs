@@ -5,7 +5,7 @@
 
 use super::machine::base_page;
 use super::maps::{Mapping, find_mapping};
-use super::pagemap::{PageRun, push_run};
+use super::page_run::{PageRun, push_run};
 use super::pagemap_words::Words;
 use crate::base::{Addr, Range};
 use std::collections::HashMap;

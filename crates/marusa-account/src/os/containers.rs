@@ -6,7 +6,8 @@
 //! annotations that kubelet gives (cri-o `pkg/annotations`). podman: containers.json of its storage, "names".
 
 use super::cgroup::Container;
-use super::foreign::{self, Root};
+use super::foreign::Root;
+use super::small_file::start;
 use serde_json::Value;
 
 /// Largest of these files that is read, in bytes.
@@ -45,7 +46,7 @@ pub(super) fn names(container: &Container, host: &Root) -> Option<Names> {
 }
 
 fn json(host: &Root, path: &str) -> Option<Value> {
-    let bytes = host.open(path).and_then(|file| foreign::start(file, FILE_BYTES_MAX)).ok()?;
+    let bytes = host.open(path).and_then(|file| start(file, FILE_BYTES_MAX)).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 

@@ -1,8 +1,7 @@
 //! One cgroup with a memory controller: found by a process or by its path, its figures, and the processes in it and below.
 
 use super::budget;
-use super::group_memory::{GroupMemory, place, tightest};
-use super::group_stat::GroupStat;
+use super::cgroup::path_in;
 use super::hierarchy;
 use super::host::text;
 use super::mounted::Mounted;
@@ -79,17 +78,8 @@ impl Group {
         }
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(super) fn text(&self, name: &str) -> Option<String> {
         text(format!("{}/{name}", self.directory())).ok()
-    }
-
-    pub fn stat(&self) -> Known<GroupStat> {
-        GroupStat::read(self.version, &|name| self.text(name))
-    }
-
-    /// The limit that leaves least, of this cgroup and the ones above; `None`: none has one.
-    pub fn limit(&self) -> Known<Option<GroupMemory>> {
-        tightest(self, &|file| text(file).ok())
     }
 
     /// The processes in it and in the cgroups below, by pid, and what was left out.
@@ -119,7 +109,31 @@ impl Group {
     }
 }
 
-fn mounts() -> Known<Vec<Mounted>> {
+/// `None`: this kernel has no controller for memory. Where version 1 has it, version 2 has not.
+pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Group>> {
+    let (version, path) = match (path_in(groups, "memory"), path_in(groups, "")) {
+        (Some(path), _) => (1, path),
+        (None, Some(path)) => (2, path),
+        (None, None) => return Ok(None),
+    };
+    let mounted = mounts.iter().filter(|mounted| mounted.has_memory(version));
+    // The whole hierarchy before a part of it.
+    let mut places: Vec<Group> = mounted
+        .filter_map(|mounted| {
+            let path = hierarchy::below(mounted, path, mounts)?;
+            Some(Group { version, mount: mounted.at.clone(), path })
+        })
+        .collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.path.len()));
+    places.into_iter().next().map(Some).ok_or_else(|| match path.starts_with("/..") {
+        true => Gap::new("memory limit: the process's cgroup is outside the visible ones", Why::NotRead)
+            .hint("mount the host's /sys/fs/cgroup into marusa's container, or run marusa on the host"),
+        false => Gap::new("memory limit: the cgroups are not mounted here", Why::NotRead)
+            .hint("mount cgroup2 or cgroup at /sys/fs/cgroup, or run marusa on the host"),
+    })
+}
+
+pub(super) fn mounts() -> Known<Vec<Mounted>> {
     hierarchy::mounts().map_err(|error| gap("/proc/self/mountinfo", &error))
 }
 

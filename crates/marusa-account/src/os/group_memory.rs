@@ -5,11 +5,8 @@
 //! /proc/PID/cgroup, which is relative to our own cgroup namespace, and from where the hierarchy is mounted for us, which may be
 //! a part of it (/proc/self/mountinfo, field "root"): a container that has the host's namespace sees its own group that way.
 
-use super::cgroup::path_in;
-use super::group::Group;
-use super::hierarchy;
+use super::group::{Group, mounts, place};
 use super::host::text;
-use super::mounted::Mounted;
 use super::process::{Process, gap};
 use super::vmstat::parse as numbers;
 use crate::base::limits::GROUP_DEPTH_MAX;
@@ -77,36 +74,14 @@ pub(super) type Reads<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// The tightest limit of a process; `None`: no group that can be seen has one.
 pub fn of(process: &Process) -> Known<Option<GroupMemory>> {
     let groups = process.text("cgroup").map_err(|error| gap("/proc/PID/cgroup", &error))?;
-    let mounts = hierarchy::mounts().map_err(|error| gap("/proc/self/mountinfo", &error))?;
-    let read = |file: &str| text(file).ok();
-    match place(&groups, &mounts)? {
-        Some(place) => tightest(&place, &read),
-        None => Ok(None),
-    }
+    place(&groups, &mounts()?)?.map_or(Ok(None), |group| group.limit())
 }
 
-/// `None`: this kernel has no controller for memory. Where version 1 has it, version 2 has not.
-pub(super) fn place(groups: &str, mounts: &[Mounted]) -> Known<Option<Group>> {
-    let (version, path) = match (path_in(groups, "memory"), path_in(groups, "")) {
-        (Some(path), _) => (1, path),
-        (None, Some(path)) => (2, path),
-        (None, None) => return Ok(None),
-    };
-    let mounted = mounts.iter().filter(|mounted| mounted.has_memory(version));
-    // The whole hierarchy before a part of it.
-    let mut places: Vec<Group> = mounted
-        .filter_map(|mounted| {
-            let path = hierarchy::below(mounted, path, mounts)?;
-            Some(Group { version, mount: mounted.at.clone(), path })
-        })
-        .collect();
-    places.sort_by_key(|place| std::cmp::Reverse(place.path.len()));
-    places.into_iter().next().map(Some).ok_or_else(|| match path.starts_with("/..") {
-        true => Gap::new("memory limit: the process's cgroup is outside the visible ones", Why::NotRead)
-            .hint("mount the host's /sys/fs/cgroup into marusa's container, or run marusa on the host"),
-        false => Gap::new("memory limit: the cgroups are not mounted here", Why::NotRead)
-            .hint("mount cgroup2 or cgroup at /sys/fs/cgroup, or run marusa on the host"),
-    })
+impl Group {
+    /// The limit that leaves least, of this cgroup and the ones above; `None`: none has one.
+    pub fn limit(&self) -> Known<Option<GroupMemory>> {
+        tightest(self, &|file| text(file).ok())
+    }
 }
 
 /// The limit that leaves least, of the group at `place` and the ones above it.
@@ -177,6 +152,7 @@ fn version_1(directory: &str, read: Reads) -> Option<GroupMemory> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::hierarchy;
 
     const VERSION_1: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
                              41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";

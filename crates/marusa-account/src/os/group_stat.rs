@@ -5,6 +5,7 @@
 //! (memory.kmem.usage_in_bytes), and TCP's buffers are a counter of their own (memory.kmem.tcp.usage_in_bytes) that is not part of
 //! memory.usage_in_bytes.
 
+use super::group::Group;
 use super::group_memory::Reads;
 use super::vmstat::parse as numbers;
 use crate::base::{Bytes, Gap, Known, Why};
@@ -55,6 +56,12 @@ pub struct GroupStat {
     pub events: BTreeMap<String, u64>,
     /// The sum kept changing while the rest was read: by how much.
     pub moved_bytes: Bytes,
+}
+
+impl Group {
+    pub fn stat(&self) -> Known<GroupStat> {
+        GroupStat::read(self.version, &|name| self.text(name))
+    }
 }
 
 impl GroupStat {

@@ -1,39 +1,13 @@
 //! What the host says of itself: its kernel, its boot time, its setting of transparent huge pages.
 
-use super::foreign;
-use super::thp::chosen;
+use super::machine::sysconf;
+pub use super::small_file::{chosen, field, number, read_start, text};
 use crate::base::Bytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io;
-use std::path::Path;
-use std::str::FromStr;
 use std::time::{Duration, SystemTime};
-
-/// Largest of the small files of /proc and /sys that is read here, in bytes: /proc/stat grows with the CPUs.
-const FILE_BYTES_MAX: u64 = 4 << 20;
-
-/// A file whole, or its start if it is longer than `bytes_max`.
-pub fn read_start(path: impl AsRef<Path>, bytes_max: u64) -> io::Result<Vec<u8>> {
-    foreign::start(File::open(path)?, bytes_max)
-}
-
-/// As `read_start`, as text.
-pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
-    Ok(String::from_utf8_lossy(&read_start(path, FILE_BYTES_MAX)?).into_owned())
-}
-
-/// The number that is all of a small file.
-pub fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
-    text(path).ok()?.trim().parse().ok()
-}
-
-/// What follows `key` in the first line that begins with it.
-pub fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
-}
 
 /// "6.8.0-45-generic"; empty when it cannot be read.
 pub fn kernel_release() -> String {
@@ -52,13 +26,6 @@ pub fn age(start_ticks: u64) -> Option<Duration> {
     let uptime: f64 = text("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()?;
     let started = start_ticks as f64 / ticks_per_second() as f64;
     Duration::try_from_secs_f64((uptime - started).max(0.0)).ok()
-}
-
-/// A positive figure of sysconf(3).
-pub fn sysconf(name: libc::c_int) -> Option<u64> {
-    // SAFETY: sysconf takes a number and touches no memory of ours.
-    let value = unsafe { libc::sysconf(name) };
-    u64::try_from(value).ok().filter(|value| *value > 0)
 }
 
 /// The machine, in the words of every document. `None`: not known.

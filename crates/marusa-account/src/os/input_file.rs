@@ -3,7 +3,7 @@
 //! to open them: regular files only, without waiting, and never more bytes than the caller has a limit for. Symbolic links are
 //! followed: the user gave the name.
 
-use super::foreign;
+use super::{foreign, small_file};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -43,7 +43,7 @@ pub fn as_text(bytes: Vec<u8>) -> io::Result<String> {
 
 /// The first bytes of a file, at most `bytes_max`.
 pub fn start(path: impl AsRef<Path>, bytes_max: u64) -> io::Result<Vec<u8>> {
-    foreign::start(open(path)?, bytes_max)
+    small_file::start(open(path)?, bytes_max)
 }
 
 #[cfg(test)]

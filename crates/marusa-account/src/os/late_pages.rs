@@ -3,7 +3,7 @@
 //! asks for one of them before all are looked at helps, and waits.
 
 use super::maps::{Mapping, find_mapping};
-use super::pagemap::{PageRun, push_run};
+use super::page_run::{PageRun, push_run};
 use super::pagemap_scan::{Scanner, cut, is_alike, is_large};
 use super::process::Process;
 use crate::base::{Gap, Known, Range, Why, overlapping};

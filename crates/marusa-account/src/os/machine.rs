@@ -5,7 +5,6 @@
 //! pages of this size. `base::PAGE` is something else: the unit in which addresses are compared and memory is kept, which every
 //! base page is a multiple of.
 
-use super::host::sysconf;
 use crate::base::{Bytes, PAGE};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -66,6 +65,13 @@ pub fn of_file(page_bytes: Option<Bytes>, is_aarch64: bool) {
 
 pub fn is_base(bytes: Bytes) -> bool {
     bytes.is_power_of_two() && (PAGE..=BASE_MAX).contains(&bytes)
+}
+
+/// A positive figure of sysconf(3).
+pub fn sysconf(name: libc::c_int) -> Option<u64> {
+    // SAFETY: sysconf takes a number and touches no memory of ours.
+    let value = unsafe { libc::sysconf(name) };
+    u64::try_from(value).ok().filter(|value| *value > 0)
 }
 
 #[cfg(test)]

@@ -1,6 +1,27 @@
 //! One line of mountinfo (proc_pid_mountinfo(5)): which file system lies where. It is the kernel's own list, so no file system is
 //! asked anything.
 
+/// File systems whose files are not stored bytes: fs/, kernel/, Documentation/filesystems/.
+const REFUSED: [&str; 17] = [
+    "autofs",
+    "binder",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "efivarfs",
+    "functionfs",
+    "mqueue",
+    "proc",
+    "pstore",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mounted {
@@ -47,7 +68,7 @@ impl Mounted {
 
     /// A file system of the kernel itself, whose files are not stored bytes.
     pub fn has_no_pages(&self) -> bool {
-        super::foreign::REFUSED.contains(&self.kind.as_str())
+        REFUSED.contains(&self.kind.as_str())
     }
 
     /// Whether the pages of its files are shared memory (mm/shmem.c), which swaps and is never dropped.

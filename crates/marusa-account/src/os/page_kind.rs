@@ -4,7 +4,7 @@
 
 use super::machine::{base_page, huge_page};
 use super::maps::Mapping;
-use super::pagemap::PageRun;
+use super::page_run::PageRun;
 use crate::base::{Addr, Bytes, Gap, Known, Range, holding, overlapping};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -11,71 +11,17 @@
 //! (6.13) look like swap until PAGE_IS_GUARD tells them.
 
 use super::late_pages::LatePages;
-use super::machine::{base_page, huge_page};
+use super::machine::huge_page;
 use super::maps::Mapping;
+use super::page_run::push_run;
+pub use super::page_run::{Method, PageRun, Pages};
 use super::pagemap_scan::scan_without;
 pub use super::pagemap_scan::{resident_now, scan, scan_ranges};
 use super::pagemap_words::{self, Words};
 use super::process::Process;
-use super::smaps::{self, Smap};
+use super::smaps::{self, size_hugetlb};
 use super::status::Status;
 use crate::base::{Gap, Known, Range, Why};
-use serde::{Deserialize, Serialize};
-
-/// Pages in a row that are alike, within one mapping. Absent pages have no run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageRun {
-    pub range: Range,
-    /// `PageRun::PRESENT` and the other bits.
-    pub bits: u8,
-    /// Bytes of one mapped page: a base page, or what an entry of a higher page table maps.
-    pub page_bytes: u32,
-    /// How many page tables map each page; 0 when not known.
-    pub mapped_times: u32,
-}
-
-impl PageRun {
-    pub const PRESENT: u8 = 1;
-    pub const SWAPPED: u8 = 2;
-    /// A page of the page cache or of shared memory, not a private copy.
-    pub const FILE: u8 = 4;
-    /// The run has the right length, but where in its mapping its pages lie is not known: it stands at the start.
-    pub const PLACE_UNKNOWN: u8 = 8;
-
-    pub fn is_present(&self) -> bool {
-        self.bits & Self::PRESENT != 0
-    }
-    pub fn is_swapped(&self) -> bool {
-        self.bits & Self::SWAPPED != 0
-    }
-    pub fn is_file(&self) -> bool {
-        self.bits & Self::FILE != 0
-    }
-    pub fn is_placed(&self) -> bool {
-        self.bits & Self::PLACE_UNKNOWN == 0
-    }
-    fn same_as(&self, other: &PageRun) -> bool {
-        (self.bits, self.page_bytes, self.mapped_times) == (other.bits, other.page_bytes, other.mapped_times)
-    }
-}
-
-/// How the pages were read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Method {
-    PagemapScan,
-    Pagemap,
-    Smaps,
-}
-
-/// The pages of a process.
-#[derive(Clone, Debug)]
-pub struct Pages {
-    /// Sorted, disjoint, each within one mapping.
-    pub runs: Vec<PageRun>,
-    pub method: Method,
-    pub gaps: Vec<Gap>,
-}
 
 /// The pages by the best way that this kernel has, or by the one that is forced.
 pub fn read(
@@ -162,17 +108,6 @@ fn by_smaps(process: &Process, mappings: &[Mapping]) -> Known<Pages> {
     Ok(Pages { runs: smaps::runs(&smaps, mappings), method: Method::Smaps, gaps: vec![gap] })
 }
 
-/// Gives runs of hugetlb mappings their page size; PAGEMAP_SCAN knows only "huge".
-pub(super) fn size_hugetlb(runs: &mut [PageRun], smaps: &[Smap]) {
-    for run in runs {
-        if let Some(smap) = smaps::at(smaps, run.range.start)
-            && smap.kernel_page_bytes > base_page()
-        {
-            run.page_bytes = smap.kernel_page_bytes as u32;
-        }
-    }
-}
-
 /// Takes out the huge zero pages: where our sum is above the kernel's, huge anonymous pages that are not exclusive are
 /// looked at, one word each. Pages shared with a forked process look the same, so more than the excess are left in.
 fn drop_huge_zero(process: &Process, runs: &mut Vec<PageRun>, status: &Status) -> Known<()> {
@@ -209,16 +144,4 @@ fn drop_huge_zero(process: &Process, runs: &mut Vec<PageRun>, status: &Status) -
     }
     *runs = kept;
     Ok(())
-}
-
-/// Adds a run, joined with the last one if both are alike and lie in the mapping `within`.
-pub(super) fn push_run(runs: &mut Vec<PageRun>, run: PageRun, within: Range) {
-    match runs.last_mut() {
-        Some(last)
-            if last.range.end == run.range.start && last.same_as(&run) && within.has(last.range.start) =>
-        {
-            last.range.end = run.range.end;
-        }
-        _ => runs.push(run),
-    }
 }

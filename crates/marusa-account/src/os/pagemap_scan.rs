@@ -2,7 +2,7 @@
 
 use super::machine::{base_page, huge_page};
 use super::maps::{Mapping, find_mapping};
-use super::pagemap::{PageRun, push_run};
+use super::page_run::{PageRun, push_run};
 use super::process::{Process, gap};
 use super::{budget, longest_hold, rights};
 use crate::base::limits::PAGE_RUNS_MAX;

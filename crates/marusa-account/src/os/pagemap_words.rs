@@ -11,10 +11,10 @@
 use super::budget;
 use super::machine::{base_page, huge_page};
 use super::maps::Mapping;
-use super::pagemap::{Method, PageRun, Pages, push_run, size_hugetlb};
+use super::page_run::{Method, PageRun, Pages, push_run};
 use super::process::{Process, gap};
 use super::rights;
-use super::smaps::{self, Smap};
+use super::smaps::{self, Smap, size_hugetlb};
 use crate::base::limits::{PAGE_RUNS_MAX, PAGEMAP_MAPPING_BYTES_MAX};
 use crate::base::{Addr, Gap, Known, Range, Why};
 use std::fs::File;

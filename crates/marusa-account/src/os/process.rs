@@ -1,15 +1,17 @@
 //! One process, pinned: the directory /proc/PID is held open, so a pid that is used again by another process is never
 //! read by mistake (reads through the old directory fail with ESRCH), and the start time says which process it was.
 
+use super::budget;
 use super::machine;
 use super::maps::{self, Mapping};
 use super::rights::{self, Capability};
 use super::status::{self, Status};
-use super::target::Task;
-use super::{access, budget};
 use crate::base::limits::{MAPPINGS_MAX, THREADS_MAX};
 use crate::base::{Gap, Known, Why};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,6 +30,14 @@ pub struct Process {
     /// Clock ticks after boot.
     pub start_ticks: u64,
     directory: OwnedFd,
+}
+
+/// One thread, from /proc/PID/task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    pub tid: i32,
+    /// The kernel's 15 bytes of its name.
+    pub name: String,
 }
 
 const HIDDEN_HELP: &str = "run marusa as root, or in the group that the mount option gid= names";
@@ -56,7 +66,7 @@ impl Process {
     pub fn open(pid: i32) -> Result<Process, OpenError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(format!("/proc/{pid}"), flags, Mode::empty());
-        let directory = opened.map_err(|_| match access::is_hidden(pid) {
+        let directory = opened.map_err(|_| match is_hidden(pid) {
             true => OpenError::Hidden(pid),
             false => OpenError::None(pid),
         })?;
@@ -64,7 +74,7 @@ impl Process {
         machine::of_host();
         let stat = process.text("stat").map_err(|error| match error.raw_os_error() {
             // Every user may read it, unless hidepid is 1 or 2.
-            Some(libc::EPERM | libc::ENOENT) if access::is_hidden(pid) => OpenError::Hidden(pid),
+            Some(libc::EPERM | libc::ENOENT) if is_hidden(pid) => OpenError::Hidden(pid),
             Some(libc::ESRCH | libc::ENOENT) => OpenError::None(pid),
             _ => OpenError::Denied(pid, error),
         })?;
@@ -212,6 +222,12 @@ impl Process {
     }
 }
 
+/// Whether there is a process that /proc does not show: it is mounted with hidepid (proc(5)). A signal that is not sent tells.
+fn is_hidden(pid: i32) -> bool {
+    let pid = (pid > 0).then(|| Pid::from_raw(pid)).flatten();
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::PERM))
+}
+
 fn open_below(directory: impl AsFd, name: &str) -> io::Result<File> {
     open_with(directory, name, libc::O_RDONLY | libc::O_CLOEXEC).map(File::from)
 }
@@ -331,5 +347,11 @@ mod tests {
         if let Err(error) = Process::open(2) {
             assert!(matches!(error, OpenError::KernelThread(2) | OpenError::None(2)), "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_hidden() {
+        assert!(!is_hidden(0) && !is_hidden(-1) && !is_hidden(4_194_304));
+        assert!(!is_hidden(std::process::id() as i32));
     }
 }

@@ -3,8 +3,7 @@
 
 mod lacking;
 
-use super::host;
-use super::thp::chosen;
+use super::small_file::{chosen, field, text};
 pub use lacking::{Lack, lacking};
 pub use rustix::thread::CapabilitySet as Capability;
 
@@ -33,17 +32,16 @@ pub fn hint(needed: &[Capability], advice: &str) -> String {
 }
 
 pub(super) fn own() -> Own {
-    let lockdown = host::text("/sys/kernel/security/lockdown").unwrap_or_default();
+    let lockdown = text("/sys/kernel/security/lockdown").unwrap_or_default();
     let lockdown = chosen(&lockdown).filter(|word| word != "none");
-    let status = host::text("/proc/thread-self/status").unwrap_or_default();
+    let status = text("/proc/thread-self/status").unwrap_or_default();
     Own { is_nested: is_nested(), lockdown, ..Own::parse(&status) }
 }
 
 impl Own {
     pub fn parse(status: &str) -> Own {
-        let set = |key: &str| host::field(status, key).and_then(|text| u64::from_str_radix(text, 16).ok());
-        let uid =
-            host::field(status, "Uid:").and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok());
+        let set = |key: &str| field(status, key).and_then(|text| u64::from_str_radix(text, 16).ok());
+        let uid = field(status, "Uid:").and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok());
         let (effective, permitted) = (set("CapEff:").unwrap_or(0), set("CapPrm:").unwrap_or(0));
         Own { uid, effective, permitted, ..Own::default() }
     }
@@ -68,7 +66,7 @@ pub fn to_look() -> String {
 
 /// Whether this process is in a user namespace of its own, where its rights end.
 pub fn is_nested() -> bool {
-    let map = host::text("/proc/self/uid_map").unwrap_or_default();
+    let map = text("/proc/self/uid_map").unwrap_or_default();
     !map.is_empty() && map.split_ascii_whitespace().take(3).ne(ALL_USERS)
 }
 

@@ -8,7 +8,7 @@
 
 use super::machine::base_page;
 use super::maps::Mapping;
-use super::pagemap::{PageRun, push_run};
+use super::page_run::{PageRun, push_run};
 use super::pagemap_words::{Buffer, WORDS_PER_READ, Word, Words};
 use super::process::{Process, gap};
 use super::rights::{self, Capability};

@@ -6,7 +6,7 @@
 
 use super::machine::{base_page, huge_page};
 use super::maps::{Mapping, parse_line};
-use super::pagemap::PageRun;
+use super::page_run::PageRun;
 use super::process::{Process, gap};
 use crate::base::{Addr, Bytes, Known, Range};
 use serde::{Deserialize, Serialize};
@@ -151,6 +151,17 @@ fn add_figure(smap: &mut Smap, key: &str, value: &str) {
         "THPeligible" => smap.thp_eligible = value.parse::<u8>().ok().map(|flag| flag != 0),
         "VmFlags" => smap.flags = value.to_string(),
         _ => {}
+    }
+}
+
+/// Gives runs of hugetlb mappings their page size; PAGEMAP_SCAN knows only "huge".
+pub(super) fn size_hugetlb(runs: &mut [PageRun], smaps: &[Smap]) {
+    for run in runs {
+        if let Some(smap) = at(smaps, run.range.start)
+            && smap.kernel_page_bytes > base_page()
+        {
+            run.page_bytes = smap.kernel_page_bytes as u32;
+        }
     }
 }
 

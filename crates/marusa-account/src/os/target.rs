@@ -5,7 +5,8 @@ use super::late_pages::LatePages;
 use super::maps::{Mapping, find_mapping};
 use super::memory::Memory;
 use super::page_kind::PageSizes;
-use super::pagemap::PageRun;
+use super::page_run::PageRun;
+use super::process::Task;
 use super::smaps::Smap;
 use super::status::Status;
 use crate::base::limits::IMAGE_DATA_BYTES_MAX;
@@ -80,14 +81,6 @@ impl ProcessFacts {
         let words = line.split(' ').filter(|word| !word.is_empty()).map(str::to_string);
         self.arguments = [program].into_iter().chain(options.iter().cloned()).chain(words).collect();
     }
-}
-
-/// One thread, from /proc/PID/task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Task {
-    pub tid: i32,
-    /// The kernel's 15 bytes of its name.
-    pub name: String,
 }
 
 /// Looks symbols up in mapped files. Exported ones can also be read from memory (`os::elf`); this finds local ones too.

@@ -6,6 +6,7 @@
 //! `THP_enabled` whether it asked for or against them.
 
 use super::machine::huge_page;
+use super::small_file::chosen;
 use crate::base::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -128,12 +129,6 @@ impl Thp {
             None => Policy::of(format!("hugepages-{}kB/{file}", bytes >> 10), "never"),
         }
     }
-}
-
-/// The word in brackets: "always [madvise] never".
-pub fn chosen(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    Some(rest.split_once(']')?.0.to_string())
 }
 
 #[cfg(any(test, feature = "made-up"))]

@@ -6,7 +6,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// The name of `uid`, or the number where this host's file has none.
 pub fn name(uid: u32) -> String {
-    let text = super::host::read_start("/etc/passwd", FILE_BYTES_MAX).unwrap_or_default();
+    let text = super::small_file::read_start("/etc/passwd", FILE_BYTES_MAX).unwrap_or_default();
     find(&String::from_utf8_lossy(&text), uid).unwrap_or_else(|| uid.to_string())
 }
 

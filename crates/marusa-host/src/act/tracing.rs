@@ -259,7 +259,7 @@ fn set_clock(instance: &Instance) -> Known<()> {
 
 /// The ones that have a buffer now: the kernel makes one for each of the others when it comes.
 fn online_cpus() -> u64 {
-    host::sysconf(libc::_SC_NPROCESSORS_ONLN).unwrap_or(1)
+    crate::os::machine::sysconf(libc::_SC_NPROCESSORS_ONLN).unwrap_or(1)
 }
 
 /// The same for each CPU, so that all of them together stay below `TRACE_BUFFER_BYTES` up to 512 CPUs.

@@ -10,7 +10,7 @@ use crate::base::{Gap, Known, Why};
 use crate::os::host;
 use crate::os::perf::{self, Counter, Mode, Reading};
 use crate::os::process::Process;
-use crate::os::target::Task;
+use crate::os::process::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Instant;

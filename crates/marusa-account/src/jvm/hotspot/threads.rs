@@ -64,7 +64,7 @@ impl Tasks {
         let view = vm.target.view;
         let primordial = view.status.namespace_pids.last().copied().unwrap_or(view.process.pid);
         let mut by_inner = HashMap::new();
-        let outer = |task: &crate::os::target::Task| (task.tid, task.name.clone());
+        let outer = |task: &crate::os::process::Task| (task.tid, task.name.clone());
         if view.status.namespace_pids.len() < 2 {
             by_inner.extend(view.tasks.iter().map(|task| (task.tid, outer(task))));
         } else {

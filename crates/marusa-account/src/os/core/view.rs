@@ -10,8 +10,9 @@ use crate::os::file_bytes::FileBytes;
 use crate::os::machine::base_page;
 use crate::os::maps::{Mapping, Rights, find_mapping, is_shmem_name};
 use crate::os::pagemap::PageRun;
+use crate::os::process::Task;
 use crate::os::status::Status;
-use crate::os::target::{OsView, ProcessFacts, Task};
+use crate::os::target::{OsView, ProcessFacts};
 use crate::os::users;
 
 /// As long as the smallest base page.

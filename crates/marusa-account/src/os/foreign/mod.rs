@@ -14,11 +14,12 @@ mod rights;
 use super::maps::Mapping;
 use super::place::{by_descriptor, facts_of};
 use super::process::Process;
+pub use super::small_file::start;
 use mounts::Mounts;
-pub(super) use mounts::{REFUSED, mount_id};
+pub(super) use mounts::mount_id;
 pub use rights::with_rights_of;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -141,13 +142,6 @@ pub fn open(path: &Path) -> io::Result<File> {
 pub(super) fn mountinfo(process: &Process, bytes_max: u64) -> String {
     let bytes = process.open_file("mountinfo").and_then(|file| start(file, bytes_max));
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-}
-
-/// The file whole, or its start if it is longer than `bytes_max`, also where it grows while it is read.
-pub fn start(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(bytes_max).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Opens what a reference refers to, if that is a regular file. The reference pins it, so nothing can take its place.

@@ -9,37 +9,16 @@
 //! Not recognised: an overlay that a user mounted, in a user namespace of theirs, over a FUSE file system of theirs.
 
 use crate::base::limits::{FOREIGN_MOUNTS_BYTES_MAX, FOREIGN_MOUNTS_MAX};
-use crate::os::host;
 use crate::os::lent_file;
 use crate::os::mounted::Mounted;
 use crate::os::place::own_uid;
 use crate::os::process::Process;
+use crate::os::small_file;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
-
-/// File systems whose files are not stored bytes: fs/, kernel/, Documentation/filesystems/.
-pub const REFUSED: [&str; 17] = [
-    "autofs",
-    "binder",
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "configfs",
-    "debugfs",
-    "devpts",
-    "efivarfs",
-    "functionfs",
-    "mqueue",
-    "proc",
-    "pstore",
-    "securityfs",
-    "sysfs",
-    "tracefs",
-];
 
 /// The mounts of a process and our own, read when the first is asked for.
 pub struct Mounts {
@@ -58,7 +37,8 @@ impl Mounts {
 
     fn known(&self) -> &HashMap<u64, Mounted> {
         self.known.get_or_init(|| {
-            let own = host::read_start("/proc/self/mountinfo", FOREIGN_MOUNTS_BYTES_MAX).unwrap_or_default();
+            let own =
+                small_file::read_start("/proc/self/mountinfo", FOREIGN_MOUNTS_BYTES_MAX).unwrap_or_default();
             let own = String::from_utf8_lossy(&own);
             let lines = own.lines().chain(self.text.lines()).take(FOREIGN_MOUNTS_MAX);
             lines.filter_map(Mounted::parse).map(|mount| (mount.id, mount)).collect()
@@ -111,8 +91,8 @@ fn refusal(mount: &Mounted, own: u32) -> Option<String> {
 
 /// proc_pid_fdinfo(5), since Linux 3.15. Answered by the kernel from what it holds.
 pub fn mount_id(found: BorrowedFd) -> Option<u64> {
-    let text = host::text(format!("/proc/thread-self/fdinfo/{}", found.as_raw_fd())).ok()?;
-    host::field(&text, "mnt_id:")?.parse().ok()
+    let text = small_file::text(format!("/proc/thread-self/fdinfo/{}", found.as_raw_fd())).ok()?;
+    small_file::field(&text, "mnt_id:")?.parse().ok()
 }
 
 /// All shared memory without a file system of its own lies on one device: that of a memfd of ours.

@@ -3,7 +3,7 @@
 //! and what gives the right. A reading of one JVM says it of that one (`hint`).
 
 use super::{Capability, Own, name, own};
-use crate::os::group_memory;
+use crate::os::group;
 use crate::os::hierarchy;
 use crate::os::host;
 use crate::os::namespaces::Namespaces;
@@ -51,7 +51,7 @@ impl Facts {
             paranoid: perf::paranoid(),
             yama: small("/proc/sys/kernel/yama/ptrace_scope").and_then(|text| text.parse().ok()),
             is_first_pid: Namespaces::ours().is_first_pid,
-            sees_groups: matches!(group_memory::place(&of_first, &mounts), Ok(Some(_))),
+            sees_groups: matches!(group::place(&of_first, &mounts), Ok(Some(_))),
             label: ["/proc/self/attr/apparmor/current", "/proc/self/attr/current"]
                 .into_iter()
                 .find_map(small),

@@ -71,7 +71,7 @@ fn groups(jvm: &JvmFacts) -> Vec<(String, u64)> {
 mod tests {
     use super::*;
     use crate::doctor::facts::made_up::{M, healthy_jvm, set_resident};
-    use crate::os::target::Task;
+    use crate::os::process::Task;
 
     #[test]
     fn what_the_stacks_hold_and_how_many_there_are() {

@@ -197,7 +197,7 @@ pub fn see(machine: &dyn Machine, change: &Change) -> io::Result<Seen> {
         }
         Change::Choose { file, .. } => {
             let text = kernel_text(machine, file)?;
-            let word = crate::os::thp::chosen(&text).ok_or(io::ErrorKind::InvalidData)?;
+            let word = crate::os::host::chosen(&text).ok_or(io::ErrorKind::InvalidData)?;
             Ok(Seen::Word { text, word })
         }
         Change::Create { file, content } => see_file(machine, file, &content::text(content)),
