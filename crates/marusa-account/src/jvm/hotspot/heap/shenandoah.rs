@@ -8,7 +8,7 @@ use super::spaces::{self, Run};
 use super::{shenandoah_marks, shenandoah_tables};
 use crate::base::limits::{HEAP_REGIONS_MAX, REGION_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
-use crate::jvm::hotspot::histogram::walk::{self, Lie};
+use crate::jvm::hotspot::histogram::region::{self, Lie};
 use crate::jvm::hotspot::window::array;
 use crate::jvm::types::{Gc, HeapView, How, Kind};
 
@@ -69,12 +69,12 @@ const REGULAR: u32 = 2;
 const TRASH: u32 = 9;
 
 /// The regions in use as far as they are; those of one humongous object are one.
-pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
+pub fn regions(vm: &Hotspot) -> Known<Vec<region::Region>> {
     let heap = Shenandoah::read(vm)?;
     let table = RegionTable::read(vm, &heap)?;
     // With generations, the marks of old regions are as old as the last marking of those.
     let marking = shenandoah_marks::read(vm, &heap).filter(|_| collector(vm) == Some(Gc::Shenandoah));
-    let mut regions: Vec<walk::Region> = Vec::new();
+    let mut regions: Vec<region::Region> = Vec::new();
     for (number, region) in (0_u64..).zip(&table.regions) {
         let start = heap.start_of(number);
         let range = Range::sized(start, region.in_use);
@@ -87,13 +87,13 @@ pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
                 let marks = marking.as_ref().and_then(|marking| marking.of_region(start));
                 let stamp =
                     marking.as_ref().zip(marks).map(|(marking, marks)| marking.stamp(vm, &marks, start));
-                regions.push(walk::Region {
+                regions.push(region::Region {
                     range,
                     space: region.part(),
                     lie,
                     marks,
                     stamp: stamp.unwrap_or(0),
-                    ..walk::Region::default()
+                    ..region::Region::default()
                 });
             }
         }

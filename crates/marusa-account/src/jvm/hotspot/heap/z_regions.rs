@@ -5,8 +5,7 @@ use super::z::{Z, mapped_offsets, mappings_of};
 use super::z_pages::{self, Generation, LiveMap, Page, Size};
 use crate::base::{Addr, Known, PAGE, Range};
 use crate::jvm::hotspot::histogram::marks::Marks;
-use crate::jvm::hotspot::histogram::regions::Heap;
-use crate::jvm::hotspot::histogram::walk::{Lie, Region};
+use crate::jvm::hotspot::histogram::region::{Heap, Lie, Region};
 use std::collections::HashMap;
 
 /// The mark bits of a page of 32 MiB; medium pages have fewer.
