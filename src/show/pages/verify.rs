@@ -1,10 +1,9 @@
 //! `marusa pages verify` as text of at most 100 columns, and as JSON `marusa/pages-verify/2`: what was promised, what was
 //! found, and where they differ, why and what to do.
 
-use crate::base::{Bytes, Gap};
+use crate::base::{Bytes, Gap, size};
 use crate::map::model::{GapRow, PageUseAccount};
 use crate::map::page_use::{PageUse, Provider};
-use crate::map::why::size;
 use crate::map::{Account, Area, MemoryMap};
 use crate::pages::types::Mode;
 use crate::pages::verify::{Cause, Promise, Report, Row, Said, Total, Verdict};

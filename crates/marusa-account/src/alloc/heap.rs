@@ -1,7 +1,6 @@
 //! The allocator's memory after it was walked, whose blocks may still be given to owners; and its sums after that.
 
-use super::glibc::chunk_map::{Code, Entry};
-use super::glibc::figures::HEADER_BYTES;
+use super::glibc::chunk_map::{Code, Entry, HEADER_BYTES};
 use super::glibc::lists::region_of;
 use super::glibc::mmapped::{Mapped, aligned_start};
 use super::glibc::region::Region;

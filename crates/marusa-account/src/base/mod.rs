@@ -21,7 +21,7 @@ pub use allowance::Allowance;
 pub use clock::{days_since_1970, rfc3339};
 pub use covered::Covered;
 pub use gap::{Gap, Known, Why, or_null};
-pub use units::{bytes_of, counted, human, tally, word_of};
+pub use units::{bytes_of, counted, human, size, tally, word_of};
 
 /// A number of bytes.
 pub type Bytes = u64;

@@ -28,6 +28,16 @@ pub fn counted(count: impl TryInto<u64>, one: &str) -> String {
     }
 }
 
+/// "4K", "64K", "2M", "1G": as the flags of a JVM take sizes.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 30 && bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        bytes if bytes % 1024 == 0 => format!("{}K", bytes >> 10),
+        bytes => format!("{bytes}"),
+    }
+}
+
 /// "512m", "2G", "1073741824": as -XX options have sizes (JDK 25 src/hotspot/share/utilities/parseInteger.hpp, `parse_integer`),
 /// and the kernel's command line (lib/cmdline.c, `memparse`).
 pub fn bytes_of(text: &str) -> Option<u64> {

@@ -2,7 +2,8 @@
 //! nest (an inner one refines); two that overlap otherwise are a gap that names both.
 
 use super::area::Area;
-use super::claims::{self, Claim, Claims};
+use super::claim::{Claim, Claims, RANK_IMAGE, RANK_INTERVAL};
+use super::claims;
 use super::residency;
 use super::types::{Balance, Figures, MemoryMap, Owner, Share, Span};
 use crate::base::{Addr, Gap, Range, Why};
@@ -152,7 +153,7 @@ fn sweep(claims: &[Claim], snapshot: &Snapshot) -> Vec<Piece> {
 /// Claims of the runtime or the allocator that overlap without one lying inside the other of the same source.
 fn overlaps(claims: &Claims) -> Vec<Gap> {
     // Intervals lie in malloc's memory, which is claimed as a whole.
-    let meant = |claim: &&Claim| claim.rank < claims::RANK_IMAGE && claim.rank != claims::RANK_INTERVAL;
+    let meant = |claim: &&Claim| claim.rank < RANK_IMAGE && claim.rank != RANK_INTERVAL;
     let mut order: Vec<&Claim> =
         claims.list.iter().filter(meant).filter(|claim| !claim.range.is_empty()).collect();
     order.sort_by_key(|claim| (claim.range.start, std::cmp::Reverse(claim.range.end)));

@@ -6,6 +6,7 @@ pub mod account;
 pub mod area;
 pub mod audit;
 pub mod bloat;
+pub mod claim;
 pub mod claims;
 pub mod diff;
 pub mod grid;

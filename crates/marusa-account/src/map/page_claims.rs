@@ -4,8 +4,7 @@
 use super::area::Area;
 use super::page_use::{PageUse, Provider};
 use super::types::MemoryMap;
-use super::why::size;
-use crate::base::{Bytes, Range, overlapping};
+use crate::base::{Bytes, Range, overlapping, size};
 use crate::jvm::hotspot::report::large_pages::Logged;
 use crate::jvm::hotspot::report::system_map;
 use crate::os::machine::huge_page;

@@ -1,8 +1,7 @@
 //! On which pages the memory of some owners is, for claims and requirements: by size, and by who gives them.
 
 use super::types::{Figures, MemoryMap, Span};
-use super::why::size;
-use crate::base::{Bytes, Range};
+use crate::base::{Bytes, Range, size};
 use crate::os::machine::{base_page, huge_page};
 use crate::os::maps::Mapping;
 use crate::os::page_kind::Backing;

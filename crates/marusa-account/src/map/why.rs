@@ -22,7 +22,7 @@ use crate::snapshot::Snapshot;
 use blocks::{Blocks, Zone};
 pub use cause::CauseId;
 use context::Context;
-pub use reason::{KnownBy, Reason, at_boot, is_vms, size};
+pub use reason::{KnownBy, Reason, at_boot, is_vms};
 pub use required::{Held, has_shared_heap, held_back};
 use std::collections::{BTreeMap, HashMap};
 

@@ -9,7 +9,7 @@
 
 use super::types::{Feasible, How, MemoryOutlook, NodeOutlook, PoolNeed, SizeOutlook};
 use crate::base::Bytes;
-pub use crate::map::why::size as size_name;
+pub use crate::base::size as size_name;
 use crate::os::buddyinfo::{FreeBlocks, is_for_devices};
 use crate::os::host_memory::HostMemory;
 use crate::os::hugetlb::Pool;

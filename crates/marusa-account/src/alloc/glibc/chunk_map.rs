@@ -7,8 +7,12 @@
 use super::chunk_entries::Entries;
 use crate::alloc::types::State;
 use crate::base::blocks::{LABELS_MAX, Label};
-use crate::base::{Addr, Range};
+use crate::base::{Addr, Bytes, Range};
 
+/// The part of a chunk in use that is not the block's.
+pub const HEADER_BYTES: Bytes = 8;
+/// `MINSIZE`.
+pub const CHUNK_BYTES_MIN: Bytes = 32;
 const GRANULE: u64 = 32;
 /// Granules for which one bit says whether any of them holds an entry: 2 KiB of heap.
 pub(super) const SUMMARY_GRANULES: usize = 64;

@@ -1,18 +1,15 @@
 //! What the walk found, summed up: the ranges of each heap by the state of their bytes, and the figures of each arena.
 
 use super::chunk_entries::Entries;
-use super::chunk_map::{CODES, Code, Entry};
+use super::chunk_map::{CHUNK_BYTES_MIN, CODES, Code, Entry, HEADER_BYTES};
 use super::region::{Piece, Region};
 use crate::alloc::types::{ArenaFigures, BlockCount, ChunkCount, Interval, State};
 use crate::base::blocks::LABELS_MAX;
 use crate::base::{Addr, Bytes, Range};
 use crate::os::machine::base_page;
 
-/// The part of a chunk in use that is not the block's.
-pub const HEADER_BYTES: Bytes = 8;
 /// `sizeof (struct malloc_chunk)`, which malloc_trim leaves at the start of a free chunk.
 const KEPT_BY_TRIM_BYTES: Bytes = 48;
-const CHUNK_BYTES_MIN: Bytes = 32;
 
 /// What one region adds to the sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

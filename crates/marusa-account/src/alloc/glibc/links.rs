@@ -1,7 +1,6 @@
 //! Words of a heap that are read along a list, in whatever order the list has. Blocks that were read are kept in a small
 //! store; where a list jumps about in more memory than fits there, only the links themselves are read.
 
-use super::region::Region;
 use super::window::Source;
 use crate::base::limits::LIST_FAR_READS_MAX;
 use crate::base::{Addr, Range, holding};
@@ -50,12 +49,12 @@ impl<'a> Links<'a> {
         Links { source, blocks, bytes: Vec::new(), hits: 0, misses: 0, far_reads: 0 }
     }
 
-    /// Fills `into` from `at`, which lies in `region`.
-    pub fn copy(&mut self, region: &Region, at: Addr, into: &mut [u8]) -> Option<()> {
+    /// Fills `into` from `at`; `resident`: what is in memory of the heap around it, sorted.
+    pub fn copy(&mut self, resident: &[Range], at: Addr, into: &mut [u8]) -> Option<()> {
         let wanted = Range::sized(at, into.len() as u64);
         let slot = (at.0 / BLOCK_BYTES) as usize % BLOCKS;
         if !self.blocks[slot].range.covers(wanted) {
-            let run = holding(&region.resident, at).filter(|range| range.covers(wanted))?;
+            let run = holding(resident, at).filter(|range| range.covers(wanted))?;
             if !self.fetch(slot, at, run, wanted) {
                 self.far_reads += 1;
                 let is_allowed = self.far_reads < LIST_FAR_READS_MAX;
@@ -92,9 +91,9 @@ impl<'a> Links<'a> {
     }
 
     /// The word at `at`, a link that is followed.
-    pub fn word(&mut self, region: &Region, at: Addr) -> Option<u64> {
+    pub fn word(&mut self, resident: &[Range], at: Addr) -> Option<u64> {
         let mut bytes = [0; 8];
-        self.copy(region, at, &mut bytes)?;
+        self.copy(resident, at, &mut bytes)?;
         if self.source.keeps() {
             self.source.used(at, &bytes);
         }

@@ -67,7 +67,7 @@ pub fn linking(regions: &[Region], heads: &Heads, links: &mut Links) -> Option<L
     heads.fast.iter().enumerate().find_map(|(bin, head)| {
         let (index, _, bytes) = chunk_at(regions, *head)?;
         let field = head.plus(NEXT);
-        let word = links.word(&regions[index], field)?;
+        let word = links.word(&regions[index].resident, field)?;
         let fits = |linking: Linking| {
             let next = linking.follow(field, word);
             next.is_null() || chunk_at(regions, next).is_some_and(|(_, _, size)| size == bytes)
@@ -121,7 +121,7 @@ fn mark_fast(regions: &mut [Region], head: Addr, bytes: u64, linking: Linking, l
         regions[index].map.put(at, Code::FAST);
         let known = regions[index].links.next(at);
         let field = at.plus(NEXT);
-        let read = || Some(linking.follow(field, links.word(&regions[index], field)?));
+        let read = || Some(linking.follow(field, links.word(&regions[index].resident, field)?));
         let Some(next) = known.or_else(read) else { return };
         at = next;
     }
@@ -138,7 +138,7 @@ fn mark_unsorted(regions: &mut [Region], from: Addr, bin: Addr, link: u64, links
             Some((index, Code::SMALL | Code::LARGE)) => {
                 regions[index].map.put(at, Code::UNSORTED);
                 let known = if link == NEXT { known_next(&mut regions[index], at) } else { None };
-                let read = || links.word(&regions[index], at.plus(link)).map(Addr);
+                let read = || links.word(&regions[index].resident, at.plus(link)).map(Addr);
                 let Some(next) = known.or_else(read) else { return false };
                 at = next;
             }

@@ -5,7 +5,7 @@
 //! malloc/malloc.c, `sysmalloc_mmap`; in 2.43 the size leaves out the 16 bytes that end the mapping, and bit 0 of
 //! prev_size marks huge pages. `memalign` leaves the original header at the start of the mapping.
 
-use super::figures::HEADER_BYTES;
+use super::chunk_map::HEADER_BYTES;
 use super::layout::{Totals, may_be_malloc_s};
 use super::region::Piece;
 use crate::alloc::types::{BlockCount, Interval, State};

@@ -1,7 +1,6 @@
 //! One heap of an arena: what is to be walked, and what the walk found in it.
 
-use super::chunk_map::{ChunkMap, Code};
-use super::figures::HEADER_BYTES;
+use super::chunk_map::{ChunkMap, Code, HEADER_BYTES};
 use super::known_links::KnownLinks;
 use super::links::Linking;
 use crate::alloc::types::ArenaHeap;

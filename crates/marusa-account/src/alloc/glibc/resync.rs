@@ -1,8 +1,9 @@
 //! Where a walk over a heap can go on after it broke, or begin in the middle: chunks only lead forward, so a place is taken for
 //! the start of a chunk when a thousand chunks in a row make sense from there.
 
+use super::chunk_map::CHUNK_BYTES_MIN;
 use super::region::Region;
-use super::walker::{CHUNK_BYTES_MIN, FENCE_BYTES, FLAGS, PREVIOUS_IN_USE, Walker, is_size};
+use super::walker::{FENCE_BYTES, FLAGS, PREVIOUS_IN_USE, Walker, is_size};
 use crate::base::limits::RESYNC_CHUNKS_MAX;
 use crate::base::{Addr, Range};
 use crate::os::budget;

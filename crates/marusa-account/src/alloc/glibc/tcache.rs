@@ -95,7 +95,7 @@ fn cache_at(regions: &[Region], at: Addr, links: &mut Links) -> Option<Cache> {
     let shape = Shape::of(bytes)?;
     let mut raw = [0; CACHE_BYTES_MAX];
     let raw = &mut raw[..shape.bytes()];
-    links.copy(&regions[index], at.plus(16), raw)?;
+    links.copy(&regions[index].resident, at.plus(16), raw)?;
     let cache = shape.lists(raw)?;
     let is_cached = |(bin, head, _): &&(usize, Addr, usize)| {
         let chunk = chunk_at(regions, head.minus(16));
@@ -129,7 +129,7 @@ pub fn mark(regions: &mut [Region], linking: Option<Linking>, links: &mut Links)
             }
             left -= 1;
             regions[index].map.put(block.minus(16), Code::TCACHE);
-            let Some(word) = links.word(&regions[index], block) else { break };
+            let Some(word) = links.word(&regions[index].resident, block) else { break };
             block = linking.unwrap_or(Linking::Safe).follow(block, word);
         }
     }
@@ -137,7 +137,7 @@ pub fn mark(regions: &mut [Region], linking: Option<Linking>, links: &mut Links)
 
 fn linking_at(regions: &[Region], bin: usize, block: Addr, links: &mut Links) -> Option<Linking> {
     let (index, _, _) = chunk_at(regions, block.minus(16))?;
-    let word = links.word(&regions[index], block)?;
+    let word = links.word(&regions[index].resident, block)?;
     which(|linking| {
         let next = linking.follow(block, word);
         next.is_null() || chunk_at(regions, next.minus(16)).is_some_and(|(_, _, bytes)| fits(bin, bytes))

@@ -1,7 +1,7 @@
 //! All heaps walked: by several threads where the memory allows that, again where a change broke a walk, then the lists.
 
-use super::chunk_map::Code;
-use super::figures::{self, HEADER_BYTES, Sums};
+use super::chunk_map::{Code, HEADER_BYTES};
+use super::figures::{self, Sums};
 use super::known_links::{Budget, KnownLinks};
 use super::layout::Layout;
 use super::links::{Linking, Links};

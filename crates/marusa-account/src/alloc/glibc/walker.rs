@@ -2,7 +2,7 @@
 //! use is in the next one's PREV_INUSE (malloc/malloc.c, "malloc_chunk details"). Nothing is stopped in the meantime, so a
 //! walk may break where the heap changed; it goes back and reads again, and what stays broken is reported as unresolved.
 
-use super::chunk_map::Code;
+use super::chunk_map::{CHUNK_BYTES_MIN, Code};
 use super::known_links::Budget;
 use super::region::Region;
 use super::tcache;
@@ -16,8 +16,6 @@ use crate::os::memory::Fault;
 pub const PREVIOUS_IN_USE: u64 = 1;
 pub const IS_MMAPPED: u64 = 2;
 pub const FLAGS: u64 = 7;
-/// `MINSIZE`.
-pub const CHUNK_BYTES_MIN: u64 = 32;
 /// `SIZE_SZ * 2`: the size of the chunks that fence a segment off.
 pub(super) const FENCE_BYTES: u64 = 16;
 /// `MIN_LARGE_SIZE`: chunks below it lie in small bins.

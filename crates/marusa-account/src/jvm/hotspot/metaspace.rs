@@ -4,7 +4,7 @@
 //! granules, and `metaspace_nodes` finds the reserved range around each, so that a neighbour that the kernel shows in
 //! one mapping with it (a heap of a malloc arena, for one) is left alone.
 
-use super::metaspace_nodes::{self, Node, Taken};
+use super::metaspace_nodes::{Mark, Node, Search, Taken};
 use super::objects::has_class_space;
 use super::perf_memory::PerfMemory;
 use super::window::Windows;
@@ -16,13 +16,6 @@ use std::collections::BTreeMap;
 
 /// 64 KiB: what JDK 16 and later commit at once.
 const GRANULE_BYTES: u64 = 64 << 10;
-
-/// Where something was seen, and the loader that it was reached from.
-#[derive(Clone, Copy)]
-pub struct Mark {
-    pub at: Addr,
-    pub loader: Addr,
-}
 
 /// Classes of the archive, and methods of each, that are looked at for one with counters.
 const ARCHIVED_CLASSES_MAX: usize = 1_024;
@@ -130,7 +123,7 @@ fn counters_of_archived(vm: &Hotspot, windows: &Windows, methods: &[Mark]) -> Op
 /// Claims the node around every mark. With compressed class pointers, what holds a class is the class space.
 fn claim(vm: &Hotspot, mut classes: Marks, mut metadata: Marks, found: &mut Found) {
     let compressed = has_class_space(vm);
-    let mut search = metaspace_nodes::Search::new(vm, found);
+    let mut search = Search::new(vm, found);
     let mut nodes: Vec<(Node, Kind)> = Vec::new();
     for _ in 0..METASPACE_NODES_MAX {
         let (kind, mark) = match (classes.values().next(), metadata.values().next()) {

@@ -7,7 +7,7 @@
 //! so every object that a word of libjvm's data points to is asked whether it points to a node around a known piece of
 //! metadata.
 
-use super::metaspace_nodes::{Search, Sighting};
+use super::Hotspot;
 use crate::base::limits::{METASPACE_NODES_MAX, NODE_LISTS_OBJECTS_MAX};
 use crate::base::{Addr, Range};
 use crate::os::Memory;
@@ -24,6 +24,15 @@ pub(super) trait Judge {
     fn may_be_node(&self, range: Range) -> bool;
 }
 
+/// A node as the search saw it: its bounds, and their address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sighting {
+    pub range: Range,
+    pub object: Addr,
+    /// The word of the object that holds the start; the size follows.
+    pub word: usize,
+}
+
 #[derive(Default)]
 pub(super) struct Lists {
     /// By their start.
@@ -36,19 +45,19 @@ pub(super) struct Lists {
 
 impl Lists {
     /// The node around `at`, if a list that libjvm's data points to has it.
-    pub fn node(&mut self, search: &Search, at: Addr) -> Option<Range> {
+    pub fn node(&mut self, vm: &Hotspot, judge: &dyn Judge, at: Addr) -> Option<Range> {
         let word = self.word?;
-        let lists = self.lists.get_or_insert_with(|| lists_of_library(search, word));
+        let lists = self.lists.get_or_insert_with(|| lists_of_library(vm, judge, word));
         let list = lists.iter().find(|list| list.iter().any(|range| range.has(at)))?;
         self.nodes.extend(list.iter().map(|range| (range.start, *range)));
         self.known(at)
     }
 
     /// Takes in a node that was found otherwise, and all after it.
-    pub fn learn(&mut self, search: &Search, seen: Option<Sighting>) -> Option<Range> {
+    pub fn learn(&mut self, judge: &dyn Judge, seen: Option<Sighting>) -> Option<Range> {
         let seen = seen?;
         self.word = Some(seen.word);
-        let list = nodes_from(search, seen.object, seen.word, &mut HashSet::new());
+        let list = nodes_from(judge, seen.object, seen.word, &mut HashSet::new());
         self.nodes.extend(list.into_iter().map(|range| (range.start, range)));
         Some(seen.range)
     }
@@ -60,21 +69,20 @@ impl Lists {
     }
 }
 
-fn lists_of_library(search: &Search, word: usize) -> Vec<Vec<Range>> {
+fn lists_of_library(vm: &Hotspot, judge: &dyn Judge, word: usize) -> Vec<Vec<Range>> {
     let mut lists = Vec::new();
     let (mut seen, mut nodes) = (HashSet::new(), HashSet::new());
-    let vm = search.vm;
     let library = vm.image.extent();
     for (_, words) in vm.image.data().flat_map(|segment| vm.target.data(segment)) {
         for pointer in words.iter().map(|word| Addr(*word)) {
-            if library.has(pointer) || !search.may_be_object(pointer) || !seen.insert(pointer) {
+            if library.has(pointer) || !judge.may_be_object(pointer) || !seen.insert(pointer) {
                 continue;
             }
             if seen.len() > NODE_LISTS_OBJECTS_MAX {
                 return lists;
             }
             let first_words = vm.memory().scan(pointer, LIST_WORDS).unwrap_or_default();
-            let found = first_words.iter().map(|node| nodes_from(search, Addr(*node), word, &mut nodes));
+            let found = first_words.iter().map(|node| nodes_from(judge, Addr(*node), word, &mut nodes));
             lists.extend(found.filter(|list| !list.is_empty()));
         }
     }

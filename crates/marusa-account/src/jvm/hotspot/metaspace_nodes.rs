@@ -9,8 +9,7 @@
 //! One node found that way tells where a node has its bounds, and so the lists of all others are recognised
 //! (`metaspace_lists`): a search through the chunks of a large loader is long, and often in vain.
 
-use super::metaspace::Mark;
-use super::metaspace_lists::{Judge, Lists};
+use super::metaspace_lists::{Judge, Lists, Sighting};
 use super::{Found, Hotspot};
 use crate::base::limits::{NODE_DEPTH_MAX, NODE_OBJECTS_MAX, NODE_SEARCHES_OBJECTS_MAX};
 use crate::base::{Addr, PAGE, Range, holding, joined, overlapping};
@@ -31,6 +30,13 @@ const STRAIGHT_OBJECTS_MAX: usize = 256;
 /// No node is smaller: JDK 8's second and later ones have 2 MiB, JDK 16's and later 8 or 64 MiB.
 const NODE_BYTES_MIN: u64 = 1 << 20;
 
+/// Where something was seen, and the loader that it was reached from.
+#[derive(Clone, Copy)]
+pub struct Mark {
+    pub at: Addr,
+    pub loader: Addr,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub range: Range,
@@ -38,7 +44,7 @@ pub struct Node {
 }
 
 pub struct Search<'a> {
-    pub(super) vm: &'a Hotspot<'a>,
+    vm: &'a Hotspot<'a>,
     /// What others own: no way leads through it, and no node overlaps it.
     taken: Taken,
     lists: Lists,
@@ -46,15 +52,6 @@ pub struct Search<'a> {
     objects_left: Cell<usize>,
     quick_left: Cell<u32>,
     pub missed: u64,
-}
-
-/// A node as the search saw it: its bounds, and their address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sighting {
-    pub range: Range,
-    pub object: Addr,
-    /// The word of the object that holds the start; the size follows.
-    pub word: usize,
 }
 
 /// What extents of other readers cover: sorted, and joined where they overlap or touch.
@@ -109,7 +106,7 @@ impl<'a> Search<'a> {
         let found = lists
             .known(mark.at)
             .or_else(|| lists.learn(self, self.quick_sighting_from(mark)))
-            .or_else(|| lists.node(self, mark.at))
+            .or_else(|| lists.node(self.vm, self, mark.at))
             .or_else(|| lists.learn(self, self.sighting_from(mark.loader, mark, NODE_OBJECTS_MAX)));
         self.lists = lists;
         found

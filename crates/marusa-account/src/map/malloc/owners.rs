@@ -5,7 +5,7 @@ use crate::base::blocks::Label;
 use crate::base::{Bytes, Range, holding};
 use crate::jvm::{BlockOwner, JvmView};
 use crate::map::area::{Area, of_kind};
-use crate::map::claims::{Claim, ClaimShare, Claims, RANK_ALLOC, RANK_INTERVAL, how};
+use crate::map::claim::{Claim, ClaimShare, Claims, RANK_ALLOC, RANK_INTERVAL, how};
 use crate::map::types::{Instance, Owner};
 use std::collections::HashMap;
 

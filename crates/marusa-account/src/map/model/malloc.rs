@@ -9,7 +9,7 @@ use crate::alloc::{ArenaFigures, Chunks};
 use crate::base::{Addr, Bytes, Gap};
 use crate::map::area::of_kind;
 use crate::map::audit::{self, malloc::TagRow, malloc::difference};
-use crate::map::claims::how;
+use crate::map::claim::how;
 use crate::map::malloc::owners::OWNER_UNKNOWN;
 use crate::map::malloc::{self, ArenaSum, Divided, MallocSum, OwnerSum};
 use crate::map::{Area, MemoryMap};

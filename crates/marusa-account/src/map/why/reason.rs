@@ -1,7 +1,7 @@
 //! Why bytes are on a page smaller than it could be, in words, and what would change it.
 
 use super::cause::CauseId;
-use crate::base::Bytes;
+use crate::base::{Bytes, size};
 use crate::map::Area;
 use crate::map::page_claims::Asked;
 use crate::os::machine::huge_page;
@@ -331,14 +331,4 @@ fn is_mallocs(area: Area) -> bool {
 /// What a JVM asks large pages for.
 pub fn is_vms(area: Area) -> bool {
     matches!(area, Area::JavaHeap | Area::Gc | Area::JitCode)
-}
-
-/// "4K", "64K", "2M", "1G": as the flags of a JVM take sizes.
-pub fn size(bytes: Bytes) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 30 && bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
-        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
-        bytes if bytes % 1024 == 0 => format!("{}K", bytes >> 10),
-        bytes => format!("{bytes}"),
-    }
 }

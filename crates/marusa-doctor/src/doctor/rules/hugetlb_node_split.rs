@@ -1,10 +1,9 @@
 //! Pages of hugetlb belong to a node of memory, and a process that is bound to some nodes cannot use those of the others: the
 //! sum of the host may be enough where the JVM's own nodes have none.
 
-use crate::base::{Bytes, human};
+use crate::base::{Bytes, human, size};
 use crate::doctor::promise::{self, Kind};
 use crate::doctor::{Evidence, Facts, Finding, JvmFacts, Level, Remedy};
-use crate::map::why::size;
 use crate::os::hugetlb::Pool;
 use crate::os::numa::Node;
 

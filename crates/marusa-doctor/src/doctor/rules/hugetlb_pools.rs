@@ -1,9 +1,8 @@
 //! Pages of hugetlb that nothing uses, and pages that are in use and that nothing promises to the next start.
 
-use crate::base::{Bytes, human};
+use crate::base::{Bytes, human, size};
 use crate::doctor::promise::{self, Kind};
 use crate::doctor::{Cost, Evidence, Facts, Finding, JvmFacts, Level, Remedy};
-use crate::map::why::size;
 use crate::os::hugetlb::{DIRECTORY, Pool};
 
 const WARN_BYTES_MIN: Bytes = 64 << 20;

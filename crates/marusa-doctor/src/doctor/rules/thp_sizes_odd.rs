@@ -1,8 +1,8 @@
 //! Since Linux 6.8 each size of folios has a switch of its own. A JVM reads only the top one (os_linux.cpp, `THPSupport::scan_os`),
 //! and believes in 2 MiB whatever the others say.
 
+use crate::base::size;
 use crate::doctor::{Evidence, Facts, Finding, Level, Remedy};
-use crate::map::why::size;
 
 const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 

@@ -2,10 +2,10 @@
 
 use super::causes::Cause;
 use super::{Look, Promise};
-use crate::base::{Bytes, bytes_of};
+use crate::base::{Bytes, bytes_of, size};
 use crate::jvm::JvmView;
 use crate::map::page_claims::Asked;
-use crate::map::why::{CauseId, size};
+use crate::map::why::CauseId;
 
 /// A JVM rounds its heap up to whole regions or pages: G1's regions have 32 MiB at most.
 const HEAP_ROUNDED_BY_MAX: Bytes = 32 << 20;

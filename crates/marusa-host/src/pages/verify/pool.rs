@@ -4,10 +4,10 @@
 
 use super::causes::Cause;
 use super::{Look, Promise, Row, Verdict, name, sum};
-use crate::base::Bytes;
+use crate::base::{Bytes, size};
 use crate::map::Area;
 use crate::map::page_claims::Asked;
-use crate::map::why::{self, Reason, at_boot, size};
+use crate::map::why::{self, Reason, at_boot};
 use crate::os::hugetlb::{DIRECTORY, Pool};
 
 /// For one size of pages: the rows that lack some.

@@ -4,8 +4,8 @@
 use super::collect::Memory;
 use crate::base::{Addr, Gap, Known, Range, Why, place_of};
 use crate::jvm::hotspot::Hotspot;
-use crate::jvm::hotspot::histogram::regions::{self, Heap};
-use crate::jvm::hotspot::histogram::walk::Region;
+use crate::jvm::hotspot::histogram::region::{Heap, Region};
+use crate::jvm::hotspot::histogram::regions;
 use crate::jvm::types::Gc;
 
 pub const WHAT: &str = "buffers.live_bytes";

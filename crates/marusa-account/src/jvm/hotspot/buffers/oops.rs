@@ -6,7 +6,7 @@
 
 use crate::base::{Addr, Known};
 use crate::jvm::hotspot::Hotspot;
-use crate::jvm::hotspot::heap::z::Z;
+use crate::jvm::hotspot::heap::z_heap::Z;
 use crate::jvm::hotspot::objects::packing;
 use crate::jvm::types::Gc;
 use crate::os::machine::is_aarch64;

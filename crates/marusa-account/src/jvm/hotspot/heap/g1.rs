@@ -11,7 +11,7 @@ use super::spaces::{self, Heap, Run, collected_heap};
 use crate::base::limits::HEAP_REGIONS_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::hotspot::histogram::marks::Marks;
-use crate::jvm::hotspot::histogram::walk::{self, Lie};
+use crate::jvm::hotspot::histogram::region::{self, Lie};
 use crate::jvm::types::{HeapView, How, Humongous, Kind};
 
 /// A region's object is not larger in any version; JDK 8's has 488 bytes.
@@ -61,7 +61,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
 }
 
 /// The regions in use as far as they are; those of one humongous object are one.
-pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
+pub fn regions(vm: &Hotspot) -> Known<Vec<region::Region>> {
     let mut regions = in_use(vm, g1_marks::has_marks(vm))?;
     // Nothing was marked yet.
     if regions.iter().all(|region| region.marks.is_none_or(|marks| marks.bits == 0)) {
@@ -70,7 +70,7 @@ pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
     Ok(regions)
 }
 
-fn in_use(vm: &Hotspot, with_marks: bool) -> Known<Vec<walk::Region>> {
+fn in_use(vm: &Hotspot, with_marks: bool) -> Known<Vec<region::Region>> {
     let heap = spaces::reserved(vm)?;
     let table = RegionTable::read(vm, heap)?;
     let mut layout = Layout::read(vm)?;
@@ -86,7 +86,7 @@ fn in_use(vm: &Hotspot, with_marks: bool) -> Known<Vec<walk::Region>> {
         .filter_map(|(index, words)| Some((table.region(index), words.as_deref()?)));
     let words = words.collect::<Vec<_>>();
     let marking = if with_marks { g1_marks::read(vm, heap, &words, tag_at) } else { None };
-    let mut regions: Vec<walk::Region> = Vec::new();
+    let mut regions: Vec<region::Region> = Vec::new();
     for (index, object) in objects.iter().enumerate() {
         let Some(object) = object else { continue };
         let range = table.region(index);
@@ -104,13 +104,13 @@ fn in_use(vm: &Hotspot, with_marks: bool) -> Known<Vec<walk::Region>> {
                 let of_region = |marking: &g1_marks::Marking| marking.of_region(range, object);
                 let marks = marking.as_ref().map(of_region);
                 let marks = marks.map(|marks| if is_archive { Marks::ALL } else { marks });
-                regions.push(walk::Region {
+                regions.push(region::Region {
                     range: in_use,
                     space: region.part,
                     lie: Lie::Packed,
                     stamp: g1_marks::stamp(marks),
                     marks,
-                    ..walk::Region::default()
+                    ..region::Region::default()
                 });
             }
         }

@@ -33,9 +33,6 @@ pub fn has_marks(vm: &Hotspot) -> bool {
 
 /// `regions`: the words of the regions' objects, each with its range; `tag_at`: where its type is.
 pub fn read(vm: &Hotspot, heap: Range, regions: &[(Range, &[u64])], tag_at: u64) -> Option<Marking> {
-    if !has_marks(vm) {
-        return None;
-    }
     let words = object_words(vm, collected_heap(vm).ok()?, "G1CollectedHeap").ok()?;
     let marks = words.iter().find_map(|word| {
         let at = Addr(*word);

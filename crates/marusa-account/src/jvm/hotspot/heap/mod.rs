@@ -6,6 +6,7 @@ pub mod parallel;
 pub mod reach;
 pub mod serial;
 pub mod shenandoah;
+mod shenandoah_heap;
 mod shenandoah_marks;
 mod shenandoah_tables;
 pub mod spaces;
@@ -13,7 +14,8 @@ pub mod tables;
 mod unowned;
 pub mod z;
 pub mod z_forwarding;
-mod z_pages;
+pub mod z_heap;
+pub mod z_pages;
 pub mod z_regions;
 mod z_tables;
 
@@ -35,8 +37,8 @@ pub fn collector(vm: &Hotspot) -> Known<Gc> {
         .iter()
         .find(|(flag, _)| vm.flags.is_on(flag))
         .map(|(_, gc)| *gc)
-        .or_else(|| z::collector(vm))
-        .or_else(|| shenandoah::collector(vm))
+        .or_else(|| z_heap::collector(vm))
+        .or_else(|| shenandoah_heap::collector(vm))
         .ok_or_else(|| Gap::new("collector", Why::NotInThisRuntime))
 }
 
@@ -56,7 +58,9 @@ pub fn used(vm: &Hotspot, gc: Gc) -> Known<Vec<Range>> {
     match gc {
         Gc::G1 => g1::used(vm),
         Gc::Z | Gc::ZGenerational => z::used(vm),
-        Gc::Shenandoah | Gc::ShenandoahGenerational => shenandoah::used(vm),
+        Gc::Shenandoah | Gc::ShenandoahGenerational => {
+            Ok(shenandoah::regions(vm)?.into_iter().map(|region| region.range).collect())
+        }
         Gc::Serial | Gc::Cms | Gc::Epsilon | Gc::Parallel => {
             let mut found = Found::default();
             read(vm, &Ok(gc), &mut found)?;

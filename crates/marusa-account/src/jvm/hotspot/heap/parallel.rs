@@ -6,7 +6,7 @@ use super::super::{Found, Hotspot};
 use super::serial::YOUNG_SPACES;
 use super::spaces::{self, Heap};
 use crate::base::{Addr, Known, Range};
-use crate::jvm::hotspot::histogram::walk::Region;
+use crate::jvm::hotspot::histogram::region::Region;
 use crate::jvm::types::HeapView;
 
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {

@@ -6,7 +6,7 @@
 use super::super::{Found, Hotspot};
 use super::spaces::{self, Heap, collected_heap};
 use crate::base::{Addr, Gap, Known, Range, Why};
-use crate::jvm::hotspot::histogram::walk::{Lie, Region};
+use crate::jvm::hotspot::histogram::region::{Lie, Region};
 use crate::jvm::types::{HeapView, How, Kind};
 
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {

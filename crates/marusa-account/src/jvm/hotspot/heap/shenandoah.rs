@@ -4,35 +4,16 @@
 //! (src/hotspot/share/gc/shenandoah/shenandoahHeapRegion.hpp), which is believed when every region agrees.
 
 use super::super::{Found, Hotspot};
-use super::spaces::{self, Run};
+use super::shenandoah_heap::{Shenandoah, collector};
+use super::spaces::Run;
 use super::{shenandoah_marks, shenandoah_tables};
-use crate::base::limits::{HEAP_REGIONS_MAX, REGION_TABLE_BYTES_MAX};
+use crate::base::limits::REGION_TABLE_BYTES_MAX;
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
-use crate::jvm::hotspot::histogram::walk::{self, Lie};
+use crate::jvm::hotspot::histogram::region::{self, Lie};
 use crate::jvm::hotspot::window::array;
 use crate::jvm::types::{Gc, HeapView, How, Kind};
 
 const REGION_OBJECT_BYTES_MAX: u64 = 4096;
-
-/// What the readers of Shenandoah share.
-pub struct Shenandoah {
-    /// The `ShenandoahHeap`.
-    pub heap: Addr,
-    /// "ShenandoahHeap", or "ShenandoahGenerationalHeap".
-    pub class: &'static str,
-    pub reserved: Range,
-    pub region_bytes: Bytes,
-    pub regions: u64,
-}
-
-/// Which Shenandoah runs, if one does.
-pub fn collector(vm: &Hotspot) -> Option<Gc> {
-    if !vm.flags.is_on("UseShenandoahGC") {
-        return None;
-    }
-    let mode = vm.flags.text("ShenandoahGCMode");
-    Some(if mode.as_deref() == Ok("generational") { Gc::ShenandoahGenerational } else { Gc::Shenandoah })
-}
 
 /// Claims the regions and the collector's tables.
 pub fn read(vm: &Hotspot, found: &mut Found) -> Known<HeapView> {
@@ -69,12 +50,12 @@ const REGULAR: u32 = 2;
 const TRASH: u32 = 9;
 
 /// The regions in use as far as they are; those of one humongous object are one.
-pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
+pub fn regions(vm: &Hotspot) -> Known<Vec<region::Region>> {
     let heap = Shenandoah::read(vm)?;
     let table = RegionTable::read(vm, &heap)?;
     // With generations, the marks of old regions are as old as the last marking of those.
     let marking = shenandoah_marks::read(vm, &heap).filter(|_| collector(vm) == Some(Gc::Shenandoah));
-    let mut regions: Vec<walk::Region> = Vec::new();
+    let mut regions: Vec<region::Region> = Vec::new();
     for (number, region) in (0_u64..).zip(&table.regions) {
         let start = heap.start_of(number);
         let range = Range::sized(start, region.in_use);
@@ -87,58 +68,18 @@ pub fn regions(vm: &Hotspot) -> Known<Vec<walk::Region>> {
                 let marks = marking.as_ref().and_then(|marking| marking.of_region(start));
                 let stamp =
                     marking.as_ref().zip(marks).map(|(marking, marks)| marking.stamp(vm, &marks, start));
-                regions.push(walk::Region {
+                regions.push(region::Region {
                     range,
                     space: region.part(),
                     lie,
                     marks,
                     stamp: stamp.unwrap_or(0),
-                    ..walk::Region::default()
+                    ..region::Region::default()
                 });
             }
         }
     }
     Ok(regions)
-}
-
-/// What is allocated of each region.
-pub fn used(vm: &Hotspot) -> Known<Vec<Range>> {
-    Ok(regions(vm)?.into_iter().map(|region| region.range).collect())
-}
-
-impl Shenandoah {
-    fn read(vm: &Hotspot) -> Known<Shenandoah> {
-        let heap = spaces::collected_heap(vm)?;
-        let region = vm.structs.offset("CollectedHeap", "_reserved")?;
-        let reserved = spaces::mem_region(vm, heap.plus(region))?;
-        let region_bytes = vm.structs.read_static(vm.memory(), "ShenandoahHeapRegion", "RegionSizeBytes")?;
-        let regions = vm.word(heap, "ShenandoahHeap", "_num_regions")?;
-        let fits = region_bytes.is_power_of_two()
-            && region_bytes >= 4096
-            && regions <= HEAP_REGIONS_MAX as u64
-            && regions.checked_mul(region_bytes) == Some(reserved.bytes());
-        if !fits {
-            return Err(Gap::new("bounds of Shenandoah's heap", Why::BadData(heap)));
-        }
-        let generational = collector(vm) == Some(Gc::ShenandoahGenerational)
-            && vm.structs.has_type("ShenandoahGenerationalHeap");
-        let class = if generational { "ShenandoahGenerationalHeap" } else { "ShenandoahHeap" };
-        Ok(Shenandoah { heap, class, reserved, region_bytes, regions })
-    }
-
-    /// Where a region begins.
-    fn start_of(&self, number: u64) -> Addr {
-        self.reserved.start.plus(number.saturating_mul(self.region_bytes))
-    }
-
-    /// The global generation counts in JDK 24 and 25, the set of free regions since.
-    fn used_bytes(&self, vm: &Hotspot) -> Known<Bytes> {
-        let of_part =
-            |member, class, name| vm.word(vm.addr(self.heap, "ShenandoahHeap", member)?, class, name);
-        vm.word(self.heap, "ShenandoahHeap", "_used")
-            .or_else(|_| of_part("_global_generation", "ShenandoahGeneration", "_used"))
-            .or_else(|_| of_part("_free_set", "ShenandoahFreeSet", "_total_global_used"))
-    }
 }
 
 /// What one region holds.

@@ -5,7 +5,7 @@
 
 use super::super::Hotspot;
 use super::object_words;
-use super::shenandoah::Shenandoah;
+use super::shenandoah_heap::Shenandoah;
 use crate::base::{Addr, PAGE, Range};
 use crate::jvm::hotspot::histogram::marks::Marks;
 

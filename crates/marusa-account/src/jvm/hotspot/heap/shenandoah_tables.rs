@@ -4,7 +4,7 @@
 
 use super::super::{Found, Hotspot};
 use super::object_words;
-use super::shenandoah::Shenandoah;
+use super::shenandoah_heap::Shenandoah;
 use crate::base::limits::REACH_OBJECTS_MAX;
 use crate::base::{Addr, Bytes, Range};
 use crate::jvm::types::{How, Kind};

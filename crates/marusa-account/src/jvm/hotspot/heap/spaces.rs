@@ -3,7 +3,7 @@
 
 use super::super::{Found, Hotspot};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why, overlapping};
-use crate::jvm::hotspot::histogram::walk::Region;
+use crate::jvm::hotspot::histogram::region::Region;
 use crate::jvm::types::{HeapView, How, Kind};
 
 /// A base of compressed pointers that lies this close below the heap belongs to the heap's reservation: one alignment of

@@ -4,7 +4,7 @@
 //! keep it otherwise. Generational ZGC has a table of them for each generation, the old one first (zHeap.hpp, JDK 21 and 25).
 
 use super::super::Hotspot;
-use super::z::Z;
+use super::z_heap::Z;
 use super::{object_words, z_tables};
 use crate::base::{Addr, Gap, Known, Range, Why};
 use std::collections::HashSet;

@@ -4,7 +4,7 @@
 
 use super::super::Hotspot;
 use super::spaces::Run;
-use super::z::Z;
+use super::z_heap::{View, Z};
 use crate::base::limits::{HEAP_REGIONS_MAX, Z_PAGE_TABLE_BYTES_MAX};
 use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
 use crate::jvm::hotspot::window::array;
@@ -123,11 +123,12 @@ pub fn runs(pages: &[Page], start: u64, end: u64) -> Vec<Run> {
     runs
 }
 
-/// Every page of the heap that lies within `offsets`, in the order of the table.
-pub fn read(vm: &Hotspot, z: &Z, offsets: std::ops::Range<u64>) -> Known<Vec<Page>> {
+/// Every page of the heap that a view maps, sorted.
+pub fn read(vm: &Hotspot, z: &Z, views: &[View]) -> Known<Vec<Page>> {
     let layout = Layout::read(vm, z)?;
     let table = table(vm, z)?;
     let entry = |offset: u64| table.start.plus((offset / z.granule).saturating_mul(8));
+    let offsets = z.mapped_offsets(vm, views);
     let wanted = Range::new(entry(offsets.start), entry(offsets.end)).intersect(table);
     let mut pages: Vec<Page> = Vec::new();
     let mut last = Addr::NULL;
@@ -153,12 +154,13 @@ pub fn read(vm: &Hotspot, z: &Z, offsets: std::ops::Range<u64>) -> Known<Vec<Pag
     if pages.iter().any(|page| page.generation.is_none()) {
         pages.iter_mut().for_each(|page| page.generation = None);
     }
+    pages.sort_by_key(|page| page.start);
     Ok(pages)
 }
 
-/// The `ZPage` objects of the whole table: each holds the bitmaps of its marks and, with generations, of remembered fields.
-pub fn objects(vm: &Hotspot, z: &Z) -> Known<Vec<Addr>> {
-    let table = table(vm, z)?;
+/// The `ZPage` objects of the whole table, which lie in malloc's memory: each holds the bitmaps of its marks and, with generations, of remembered fields.
+pub fn objects(vm: &Hotspot) -> Known<Vec<Addr>> {
+    let table = table(vm, &Z::read(vm)?)?;
     let mut objects: Vec<Addr> =
         entries(vm, table.start, table)?.into_iter().map(|(_, entry)| Addr(entry & !1)).collect();
     objects.dedup();

@@ -1,12 +1,11 @@
 //! Where ZGC's objects lie one behind the other, and which of them its last marking found alive.
 
 use super::super::Hotspot;
-use super::z::{Z, mapped_offsets, mappings_of};
+use super::z_heap::Z;
 use super::z_pages::{self, Generation, LiveMap, Page, Size};
 use crate::base::{Addr, Known, PAGE, Range};
 use crate::jvm::hotspot::histogram::marks::Marks;
-use crate::jvm::hotspot::histogram::regions::Heap;
-use crate::jvm::hotspot::histogram::walk::{Lie, Region};
+use crate::jvm::hotspot::histogram::region::{Heap, Lie, Region};
 use std::collections::HashMap;
 
 /// The mark bits of a page of 32 MiB; medium pages have fewer.
@@ -19,9 +18,8 @@ const FIRST_NUMBER: u32 = 1;
 pub fn heap(vm: &Hotspot) -> Known<Heap> {
     let z = Z::read(vm)?;
     let views = z.views(vm)?;
-    let mappings = mappings_of(&vm.target.view.mappings, &views, z.offset_max);
     let first = views.first().map_or(Addr::NULL, |view| view.base);
-    let pages = z_pages::read(vm, &z, mapped_offsets(&views, &mappings))?;
+    let pages = z_pages::read(vm, &z, &views)?;
     let medium = z.medium_alignment(vm, &pages);
     let marking = Marking::of(vm, &z, &pages);
     let small = vm.flags.number("ObjectAlignmentInBytes").unwrap_or(8).clamp(8, 256);

@@ -3,7 +3,7 @@
 //! collector by value; each pair must fit what is mapped where it points. What ZGC keeps in malloc is not claimed here.
 
 use super::super::{Found, Hotspot};
-use super::z::Z;
+use super::z_heap::Z;
 use super::{object_words, z_pages};
 use crate::base::{Addr, Bytes, Range};
 use crate::jvm::types::{How, Kind};

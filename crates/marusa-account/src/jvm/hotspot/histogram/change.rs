@@ -1,8 +1,7 @@
 //! What the JVM did to the heap while it was read: which regions are not what they were, and what came to the others.
 
 use super::pass::Contents;
-use super::regions::Heap;
-use super::walk::{Lie, Region};
+use super::region::{Heap, Lie, Region};
 use crate::base::{Covered, Range, place_of};
 use std::collections::HashMap;
 

@@ -3,8 +3,6 @@
 //! the target does not know, so equal ones are equal contents.
 
 use super::classes::{ClassTable, Form};
-use super::pass::Contents;
-use super::regions::Heap;
 use crate::base::printable::escaped;
 use crate::base::{Addr, Gap, Known, Why};
 use crate::jvm::hotspot::Hotspot;
@@ -59,15 +57,14 @@ fn mixed(hash: u64, word: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// `is_moved`: pointers of Strings may lead to where an object was.
 pub fn find(
     vm: &Hotspot,
     table: &ClassTable,
-    heap: &Heap,
-    found: Vec<Contents>,
+    mut texts: Texts,
+    is_moved: bool,
     with_values: bool,
 ) -> Known<Duplicates> {
-    let mut texts = Texts::default();
-    found.into_iter().for_each(|contents| texts.add(contents.texts));
     if texts.arrays.len().max(texts.strings.len()) > TEXTS_MAX {
         return Err(Gap::new("contents of Strings", Why::OverLimit));
     }
@@ -78,8 +75,6 @@ pub fn find(
         None => uncoloured(word, false),
     };
     texts.arrays.sort_unstable();
-    // ZGC leaves pointers to where an object was, until it marks again.
-    let is_moved = heap.in_first.is_some();
     let held = match is_moved {
         true => vec![true; texts.arrays.len()],
         false => held(&texts, |word| addresses(word).into_iter().map(|at| at.0).collect()),

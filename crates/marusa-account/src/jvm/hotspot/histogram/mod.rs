@@ -12,11 +12,11 @@ mod duplicates;
 pub mod marks;
 mod on_pages;
 mod pass;
-mod region;
+pub mod region;
 pub mod regions;
 mod source;
 mod sums;
-pub mod walk;
+mod walk;
 
 use super::Hotspot;
 use crate::base::{Addr, Known};
@@ -25,13 +25,13 @@ use crate::jvm::types::JvmView;
 use crate::os::budget;
 use change::{changed, grown, kept};
 use classes::ClassTable;
+use duplicates::Texts;
 use pass::Contents;
-use regions::Heap;
-use source::Resident;
+use region::{Heap, Region};
+use source::{Resident, Source};
 use std::collections::HashMap;
 use std::time::Duration;
 use sums::Sums;
-use walk::{Region, Source};
 
 const LOOKS_MAX: u32 = 4;
 const THREADS: usize = 2;
@@ -76,7 +76,11 @@ pub fn read(vm: &Hotspot, view: &JvmView, want: HeapWant) -> Known<Histogram> {
     sums.fill_unused(&table, &heap, &found);
     let mut histogram = sums.histogram(vm, &table, &heap, looks);
     if want.duplicates {
-        match duplicates::find(vm, &table, &heap, found, want.values) {
+        let mut texts = Texts::default();
+        found.into_iter().for_each(|contents| texts.add(contents.texts));
+        // ZGC leaves pointers to where an object was, until it marks again.
+        let is_moved = heap.in_first.is_some();
+        match duplicates::find(vm, &table, texts, is_moved, want.values) {
             Ok(duplicates) => histogram.duplicates = Some(duplicates),
             Err(gap) => histogram.gaps.push(gap),
         }

@@ -1,7 +1,6 @@
 //! How much of each class lies on pages of each size. The pages of a part are asked for once, in runs of one size; an object within
 //! the run of the one before it costs an addition.
 
-use super::region::Source;
 use crate::base::{Addr, Bytes, PAGE, Range};
 
 /// Binary logarithms of the page's size, in small pages: from 4 KiB to 16 GiB.
@@ -77,16 +76,23 @@ impl OnPages {
         self.here = Span { end: 0, size: ABSENT };
     }
 
+    /// `pages`: of memory behind the part.
     #[inline]
-    pub fn count(&mut self, source: &mut dyn Source, number: u32, at: u64, bytes: Bytes) {
+    pub fn count(&mut self, pages: impl FnMut(Range) -> Spans, number: u32, at: u64, bytes: Bytes) {
         match at + bytes <= self.here.end {
             true => self.sums[self.here.size as usize][number as usize] += bytes,
-            false => self.count_over_border(source, number, at, bytes),
+            false => self.count_over_border(pages, number, at, bytes),
         }
     }
 
     #[cold]
-    fn count_over_border(&mut self, source: &mut dyn Source, number: u32, mut at: u64, bytes: Bytes) {
+    fn count_over_border(
+        &mut self,
+        mut pages: impl FnMut(Range) -> Spans,
+        number: u32,
+        mut at: u64,
+        bytes: Bytes,
+    ) {
         let end = at + bytes;
         while at < end {
             while self.spans.get(self.place).is_some_and(|span| span.end <= at) {
@@ -95,7 +101,7 @@ impl OnPages {
             let Some(here) = self.spans.get(self.place) else {
                 // The object ends behind the part.
                 let beyond = Range::new(Addr(at), Addr(end));
-                (self.spans, self.place) = (source.pages(beyond).0, 0);
+                (self.spans, self.place) = (pages(beyond).0, 0);
                 if self.spans.last().is_none_or(|span| span.end <= at) {
                     return;
                 }
@@ -127,31 +133,20 @@ impl OnPages {
 
 #[cfg(test)]
 mod tests {
-    use super::super::region::Filled;
     use super::*;
 
     /// Two small pages, an absent one, and a huge one; what lies behind is small.
-    struct Mixed;
-
-    impl Source for Mixed {
-        fn aside(&mut self, _at: Addr, _into: &mut [u8]) -> bool {
-            false
-        }
-        fn fill(&mut self, _at: u64, _end: u64, _into: &mut Vec<u8>) -> Filled {
-            Filled::Gone
-        }
-        fn pages(&mut self, range: Range) -> Spans {
-            let pages = [(Range::of(0, 0x2000), 4096), (Range::of(0x20_0000, 0x40_0000), 2 << 20)];
-            Spans::of(range, pages.into_iter().chain([(Range::of(0x40_0000, 0x50_0000), 4096)]))
-        }
+    fn mixed(range: Range) -> Spans {
+        let pages = [(Range::of(0, 0x2000), 4096), (Range::of(0x20_0000, 0x40_0000), 2 << 20)];
+        Spans::of(range, pages.into_iter().chain([(Range::of(0x40_0000, 0x50_0000), 4096)]))
     }
 
     #[test]
     fn an_object_over_borders_is_split_and_what_is_absent_counts_nothing() {
         let mut on = OnPages::new(3);
         let mut taken = |objects: &[(u32, u64, u64)]| {
-            on.start(Mixed.pages(Range::of(0, 0x30_0000)));
-            objects.iter().for_each(|(number, at, bytes)| on.count(&mut Mixed, *number, *at, *bytes));
+            on.start(mixed(Range::of(0, 0x30_0000)));
+            objects.iter().for_each(|(number, at, bytes)| on.count(mixed, *number, *at, *bytes));
             let mut found = Vec::new();
             on.take(&[0, 1, 2], &mut found);
             found

@@ -5,7 +5,9 @@
 use super::classes::ClassTable;
 use super::duplicates::Texts;
 use super::on_pages::OnSize;
-use super::walk::{Count, Lie, Region, Source, Walked, Walker};
+use super::region::{Lie, Region};
+use super::source::Source;
+use super::walk::{Count, Walked, Walker};
 use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::jvm::HeapBytes;
 use crate::os::budget;

@@ -1,35 +1,11 @@
-//! A region as it is walked, and what a walk gives.
+//! The heap as it is walked: its regions, which the collectors' files make, and what is known of all of them. Those files name
+//! this one and the marks alone, so that the walk does not depend on a collector nor a collector on the walk.
 
-use super::duplicates::Texts;
 use super::marks::Marks;
-use super::on_pages::{OnSize, Spans};
-use crate::base::{Addr, Range};
-use crate::jvm::HeapBytes;
+use crate::base::{Addr, Gap, Range};
 
 /// An object has room to become a free chunk (`CompactibleFreeListSpace::adjustObjectSize`).
 const CMS_OBJECT_BYTES_MIN: u64 = 24;
-
-/// What came of reading from an address on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filled {
-    Read,
-    /// Not in memory up to this address, at least.
-    Absent(u64),
-    /// Reading was given up.
-    Gone,
-}
-
-/// Where the bytes come from.
-pub trait Source {
-    /// Fills `into` from `at`, outside of the heap.
-    fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool;
-
-    /// Replaces `into` by bytes from `at` on, at least up to the end of the page if they reach it, and none from `end` on.
-    fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled;
-
-    /// The pages of `range` by their size.
-    fn pages(&mut self, range: Range) -> Spans;
-}
 
 /// How objects lie in a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,40 +53,23 @@ impl Region {
     }
 }
 
-/// A part of a region, as it was walked.
-#[derive(Debug, Default)]
-pub struct Walked {
-    /// Where the first object begins; `None`: none was found.
-    pub first: Option<u64>,
-    /// Where the first object behind the part begins; `None`: it is not known.
-    pub next: Option<u64>,
-    /// What lies before the first object, if the walk did not begin at one.
-    pub lead: HeapBytes,
-    pub bytes: HeapBytes,
-    pub counts: Vec<(u32, Count)>,
-    pub on_pages: Vec<OnSize>,
-    /// Its marks could not be read, and all counts as alive.
-    pub is_unmarked: bool,
-    pub texts: Texts,
-}
-
-/// The figures of a class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    pub instances: u64,
-    pub bytes: u64,
-    pub dead_instances: u64,
-    pub dead_bytes: u64,
-    /// The part of `bytes` allocated since the marking began, if there was one.
-    pub since_bytes: u64,
-}
-
-impl Count {
-    pub fn add(&mut self, other: &Count) {
-        self.instances = self.instances.saturating_add(other.instances);
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.dead_instances = self.dead_instances.saturating_add(other.dead_instances);
-        self.dead_bytes = self.dead_bytes.saturating_add(other.dead_bytes);
-        self.since_bytes = self.since_bytes.saturating_add(other.since_bytes);
-    }
+/// The heap at one moment.
+#[derive(Default)]
+pub struct Heap {
+    /// Sorted, disjoint.
+    pub regions: Vec<Region>,
+    /// How far the other mappings of the heap lie behind the first (ZGC).
+    pub shifts: Vec<u64>,
+    /// Where the first begins, and the bits of an address that are the place in it (ZGC).
+    pub in_first: Option<(Addr, u64)>,
+    /// Since the start; `None` where the collector does not count them here. Full ones are counted apart, too.
+    pub collections: Option<u64>,
+    pub full_collections: Option<u64>,
+    /// Whether unused ends of buffers are filled with an array when the VM walks its heap itself.
+    pub is_filled: bool,
+    /// The collector is finding out what is alive.
+    pub is_marking: bool,
+    /// Why it may not be known which objects are dead.
+    pub no_marks: &'static str,
+    pub gaps: Vec<Gap>,
 }

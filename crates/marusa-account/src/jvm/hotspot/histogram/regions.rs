@@ -1,32 +1,11 @@
 //! The parts of the heap in which one object follows the other, as the collector has them at this moment.
 
 use super::buffers;
-use super::walk::{Lie, Region};
+use super::region::{Heap, Lie, Region};
 use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::jvm::hotspot::heap::{self, g1, g1_marks, parallel, serial, shenandoah, z_regions};
 use crate::jvm::hotspot::{Found, Hotspot};
 use crate::jvm::types::Gc;
-
-/// The heap at one moment.
-#[derive(Default)]
-pub struct Heap {
-    /// Sorted, disjoint.
-    pub regions: Vec<Region>,
-    /// How far the other mappings of the heap lie behind the first (ZGC).
-    pub shifts: Vec<u64>,
-    /// Where the first begins, and the bits of an address that are the place in it (ZGC).
-    pub in_first: Option<(Addr, u64)>,
-    /// Since the start; `None` where the collector does not count them here. Full ones are counted apart, too.
-    pub collections: Option<u64>,
-    pub full_collections: Option<u64>,
-    /// Whether unused ends of buffers are filled with an array when the VM walks its heap itself.
-    pub is_filled: bool,
-    /// The collector is finding out what is alive.
-    pub is_marking: bool,
-    /// Why it may not be known which objects are dead.
-    pub no_marks: &'static str,
-    pub gaps: Vec<Gap>,
-}
 
 /// `others`: threads that run no Java.
 pub fn read(vm: &Hotspot, others: &[Addr]) -> Known<Heap> {

@@ -2,11 +2,32 @@
 //! memory. ZGC maps the heap at several addresses, of which each may have other pages present.
 
 use super::on_pages::Spans;
-use super::walk::{Filled, Source};
 use crate::base::{Addr, Covered, PAGE, Range};
 use crate::os::budget;
 use crate::os::memory::{Bulk, Memory};
 use crate::os::target::OsView;
+
+/// What came of reading from an address on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    Read,
+    /// Not in memory up to this address, at least.
+    Absent(u64),
+    /// Reading was given up.
+    Gone,
+}
+
+/// Where the bytes come from.
+pub trait Source {
+    /// Fills `into` from `at`, outside of the heap.
+    fn aside(&mut self, at: Addr, into: &mut [u8]) -> bool;
+
+    /// Replaces `into` by bytes from `at` on, at least up to the end of the page if they reach it, and none from `end` on.
+    fn fill(&mut self, at: u64, end: u64, into: &mut Vec<u8>) -> Filled;
+
+    /// The pages of `range` by their size.
+    fn pages(&mut self, range: Range) -> Spans;
+}
 
 pub struct Resident<'a> {
     pub bulk: &'a dyn Bulk,

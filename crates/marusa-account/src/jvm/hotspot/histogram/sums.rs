@@ -3,7 +3,7 @@
 use super::classes::ClassTable;
 use super::on_pages::page_bytes;
 use super::pass::Contents;
-use super::regions::Heap;
+use super::region::Heap;
 use super::walk::Count;
 use crate::base::{Bytes, Gap, Why};
 use crate::jvm::hotspot::Hotspot;

@@ -5,8 +5,9 @@
 use super::classes::{ClassTable, Form, Head};
 use super::duplicates::Texts;
 use super::marks::Marks;
-use super::on_pages::OnPages;
-pub use super::region::{Count, Filled, Lie, Region, Source, Walked};
+use super::on_pages::{OnPages, OnSize};
+use super::region::{Lie, Region};
+use super::source::{Filled, Source};
 use crate::base::{Addr, Range};
 use crate::jvm::HeapBytes;
 use crate::jvm::hotspot::window::word;
@@ -25,6 +26,44 @@ const CMS_FREE: u64 = 0x81;
 const CMS_FREE_BITS: u64 = 0x87;
 const CMS_SIZE_SHIFT: u32 = 8;
 const CMS_SIZE_BITS: u32 = 35;
+
+/// A part of a region, as it was walked.
+#[derive(Debug, Default)]
+pub struct Walked {
+    /// Where the first object begins; `None`: none was found.
+    pub first: Option<u64>,
+    /// Where the first object behind the part begins; `None`: it is not known.
+    pub next: Option<u64>,
+    /// What lies before the first object, if the walk did not begin at one.
+    pub lead: HeapBytes,
+    pub bytes: HeapBytes,
+    pub counts: Vec<(u32, Count)>,
+    pub on_pages: Vec<OnSize>,
+    /// Its marks could not be read, and all counts as alive.
+    pub is_unmarked: bool,
+    pub texts: Texts,
+}
+
+/// The figures of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub instances: u64,
+    pub bytes: u64,
+    pub dead_instances: u64,
+    pub dead_bytes: u64,
+    /// The part of `bytes` allocated since the marking began, if there was one.
+    pub since_bytes: u64,
+}
+
+impl Count {
+    pub fn add(&mut self, other: &Count) {
+        self.instances = self.instances.saturating_add(other.instances);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.dead_instances = self.dead_instances.saturating_add(other.dead_instances);
+        self.dead_bytes = self.dead_bytes.saturating_add(other.dead_bytes);
+        self.since_bytes = self.since_bytes.saturating_add(other.since_bytes);
+    }
+}
 
 pub struct Walker<'a> {
     table: &'a ClassTable,
@@ -110,7 +149,7 @@ impl<'a> Walker<'a> {
                         self.counts[head.number as usize].since_bytes += bytes;
                     }
                     if is_live {
-                        self.on_pages.count(self.source.as_mut(), head.number, at, bytes);
+                        self.on_pages.count(|beyond| self.source.pages(beyond), head.number, at, bytes);
                     }
                     if is_live && self.table.value_at.is_some() {
                         self.note_text(part, at, head.form);

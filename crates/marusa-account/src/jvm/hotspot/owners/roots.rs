@@ -9,7 +9,7 @@ use super::{direct, libraries, loaders, tables};
 use crate::base::Addr;
 use crate::base::limits::MONITORS_MAX;
 use crate::jvm::hotspot::Hotspot;
-use crate::jvm::hotspot::heap::z;
+use crate::jvm::hotspot::heap::z_pages;
 use crate::jvm::hotspot::window::Windows;
 use crate::jvm::types::{Gc, JvmView, ThreadKind};
 
@@ -125,7 +125,7 @@ fn gc(vm: &Hotspot, view: &JvmView, given: &mut Given) {
     let roots = [("Universe", "_collectedHeap"), ("BarrierSet", "_barrier_set")];
     let roots = roots.map(|(owner, name)| vm.static_addr(owner, name).unwrap_or(Addr::NULL));
     let is_z = matches!(view.gc, Ok(Gc::Z | Gc::ZGenerational));
-    let pages = is_z.then(|| z::page_objects(vm).ok()).flatten().unwrap_or_default();
+    let pages = is_z.then(|| z_pages::objects(vm).ok()).flatten().unwrap_or_default();
     let roots = roots.into_iter().chain(pages);
     let found = roots.filter_map(|root| given.give(root.0, Owner::GcBranch)).collect();
     given.spread(found, Owner::GcBranch);
