@@ -263,7 +263,7 @@ impl Run<'_> {
             return Err(DoorError::No(format!("{} did not take the change", change.place())));
         }
         notes.extend(moved);
-        if change.place().rsplit_once('/').is_some_and(|(directory, _)| allowed::unit_directory(directory)) {
+        if change.place().rsplit_once('/').is_some_and(|(directory, _)| content::unit_directory(directory)) {
             notes.push("counts after `systemctl daemon-reload` and a restart of the service".to_string());
         }
         Ok(notes)
