@@ -3,8 +3,8 @@
 
 use super::history;
 use super::journal::{Begin, Coupled, Entry, Goal, PlanMark, SCHEMA, Seen, begin};
-use super::look::{self, Preview, kernel_text, reached, see, seen};
-use super::machine::{Lies, Machine};
+use super::look::{self, Preview, reached, see, seen};
+use super::machine::{Lies, Machine, kernel_text};
 use super::step::{Change, FILE_MODE, Step};
 use super::store::{Journal, Kept, State, Store};
 use super::take_back::{self, TakenBack};

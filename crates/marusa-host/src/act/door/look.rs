@@ -2,11 +2,10 @@
 
 use super::allowed;
 use super::journal::{Goal, Seen};
-use super::machine::{Lies, Machine};
+use super::machine::{Lies, Machine, kernel_text};
 use super::settings::Takes;
 use super::step::{Change, Step};
 use super::{DoorError, content, denied, number, room, settings};
-use crate::base::limits::DOOR_KERNEL_FILE_BYTES_MAX;
 use std::io;
 
 /// A step before it is made.
@@ -252,10 +251,4 @@ fn see_directory(machine: &dyn Machine, path: &str) -> io::Result<Seen> {
         Lies::Directory { empty } => Seen::Directory { empty },
         Lies::File | Lies::Other => Seen::Other,
     })
-}
-
-/// A file of the kernel's, which is short and plain.
-pub fn kernel_text(machine: &dyn Machine, file: &str) -> io::Result<String> {
-    String::from_utf8(machine.read(file, DOOR_KERNEL_FILE_BYTES_MAX)?)
-        .map_err(|_| io::ErrorKind::InvalidData.into())
 }

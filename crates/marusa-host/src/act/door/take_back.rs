@@ -5,8 +5,8 @@
 use super::apply::{coupled, mount_source};
 use super::history::{self, History};
 use super::journal::{self, Coupled, Entry, Goal, How, Seen};
-use super::look::{kernel_text, see, seen};
-use super::machine::Machine;
+use super::look::{see, seen};
+use super::machine::{Machine, kernel_text};
 use super::number::{self, Decision};
 use super::step::Change;
 use super::store::Journal;
