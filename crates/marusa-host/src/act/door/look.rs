@@ -1,7 +1,7 @@
 //! What is at the place of a step now, and whether the step can be made: nothing is written here.
 
 use super::allowed;
-use super::journal::{Goal, Seen};
+use super::journal::{Coupled, Goal, Seen};
 use super::machine::{Lies, Machine, kernel_text};
 use super::settings::Takes;
 use super::step::{Change, Step};
@@ -218,6 +218,12 @@ pub fn see(machine: &dyn Machine, change: &Change) -> io::Result<Seen> {
 /// The same, where a run cannot go on without it.
 pub fn seen(machine: &dyn Machine, change: &Change) -> Result<Seen, DoorError> {
     see(machine, change).map_err(|error| denied(change.place(), &error))
+}
+
+/// The number that the kernel may move along with this change.
+pub fn coupled(machine: &dyn Machine, change: &Change) -> Option<Coupled> {
+    let file = allowed::moves_with(change.place()).filter(|_| matches!(change, Change::Choose { .. }))?;
+    Some(Coupled { file: file.to_string(), text: kernel_text(machine, file).ok()? })
 }
 
 /// In part: a file that is not swapped to, as a crash leaves it while it is filled or after the swap was ended.
