@@ -2,7 +2,7 @@
 //! sums, not differences, since at boot there is nothing yet to add to.
 
 use super::feasible::size_name;
-use super::plan::{NoPlan, Request};
+use super::request::{NoPlan, Request};
 use super::types::{Change, How, Mode, Plan, PoolNeed, Step};
 use super::{openj9, options};
 use crate::act::door::content::{self, Content, MEMLOCK_BYTES_MIN, Memlock, Put, Value};
