@@ -39,8 +39,8 @@ mod web;
 pub mod why;
 
 use crate::base::Why;
-use crate::os::output_file;
 use crate::os::terminal::stdout;
+use crate::os::{file_mode, output_file};
 use crate::show::json;
 use serde::Serialize;
 use std::fmt::Display;
@@ -51,6 +51,13 @@ use std::path::Path;
 fn check_output(path: &Path) -> anyhow::Result<()> {
     let checked = if path == Path::new("-") { Ok(()) } else { output_file::check(path) };
     checked.map_err(|error| Failure::unwritable(path, error))
+}
+
+/// A whole file that was asked for.
+fn write_output(path: &Path, text: &str) -> anyhow::Result<()> {
+    output_file::write(path, file_mode::wanted(), text.as_bytes())
+        .map(drop)
+        .map_err(|error| Failure::unwritable(path, error))
 }
 
 /// Writes the answer of a command to standard output, as JSON or as text.

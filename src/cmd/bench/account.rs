@@ -11,12 +11,11 @@ use crate::act::programs::Programs;
 use crate::act::server::recipe;
 use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, rfc3339};
-use crate::cmd::{Failure, amount, answer, check_output};
+use crate::cmd::{Failure, amount, answer, check_output, write_output};
 use crate::experiment::bench::account_series::{self as experiment, Program, Run, Settings};
-use crate::os::{file_mode, output_file};
 use crate::show::bench::account as show;
 use live::Live;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 #[derive(clap::Args, Debug)]
@@ -96,10 +95,10 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let stopped = measure(&live, &installed, &mut runs, &mut saved)?;
     let results = show::Results { settings: &settings, runs: &runs, stopped, at: rfc3339(SystemTime::now()) };
     if let Some(path) = &args.csv {
-        written(path, &experiment::csv(&runs))?;
+        write_output(path, &experiment::csv(&runs))?;
     }
     if let Some(path) = &args.html {
-        written(path, &show::html(&results))?;
+        write_output(path, &show::html(&results))?;
     }
     answer(args.json, || show::BenchAccountDocument::of(&results), |out| show::text(out, &results))?;
     drop(blocked);
@@ -187,10 +186,4 @@ fn measure(
         }
     }
     Ok(false)
-}
-
-pub(super) fn written(path: &Path, text: &str) -> anyhow::Result<()> {
-    output_file::write(path, file_mode::wanted(), text.as_bytes())
-        .map(drop)
-        .map_err(|error| Failure::unwritable(path, error))
 }

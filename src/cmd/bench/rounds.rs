@@ -1,7 +1,6 @@
 //! What the experiments have in common whose arms take turns, round by round: their options, and the run from the first arm to the
 //! exit status.
 
-use super::account::written;
 use super::jdk::Jdk;
 use super::saved::{self, Saved};
 use crate::act::dialogue::Dialogue;
@@ -10,7 +9,7 @@ use crate::act::signals::{self, Blocked};
 use crate::base::{Bytes, Gap, Known, Why};
 use crate::cmd::pages::door;
 use crate::cmd::quiet::QuietArgs;
-use crate::cmd::{Failure, answer, check_output, progress};
+use crate::cmd::{Failure, answer, check_output, progress, write_output};
 use crate::experiment::arm_pages::{self, ArmError, PageMode, Pool};
 use crate::experiment::bench::trials::{Arm as _, Arranged, OfArm, Planned};
 use crate::experiment::order;
@@ -198,7 +197,7 @@ pub fn run<B: Bench>(
         Results { settings: &settings, found, trials: &trials, stopped, complete, arms: rows, report };
     answer(is_json, || Document::of(&results), |out| show::text(out, &results))?;
     match (&args.svg, show::svg(&results)) {
-        (Some(path), Some(picture)) => written(path, &picture)?,
+        (Some(path), Some(picture)) => write_output(path, &picture)?,
         (Some(path), None) => say!("marusa: cannot draw {}: no figure for it", path.display()),
         (None, _) => {}
     }

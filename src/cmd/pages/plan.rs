@@ -6,15 +6,16 @@ use crate::act::door::identity;
 use crate::base::printable::escaped_lines;
 use crate::base::{Gap, Why, rfc3339};
 use crate::cmd::bench::jdk::release_of;
-use crate::cmd::{self, Failure, amount, check_output};
+use crate::cmd::{self, Failure, amount, check_output, write_output};
 use crate::os::host_memory::HostMemory;
 use crate::os::machine::{base_page, huge_page};
 use crate::os::process::Process;
 use crate::os::terminal::{self, stdout};
-use crate::os::{cpus, file_mode, host, output_file};
+use crate::os::{cpus, host};
 use crate::pages::emit::Emit;
 use crate::pages::feasible::Preference;
-use crate::pages::plan::{self, Request, Running};
+use crate::pages::plan;
+use crate::pages::request::{Request, Running};
 use crate::pages::subject::{self, Wanted};
 use crate::pages::{Feasible, Mode, Plan, Subject, Vm, persist};
 use crate::show::json;
@@ -127,9 +128,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<u8> {
 
 fn save(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(plan)? + "\n";
-    output_file::write(path, file_mode::wanted(), escaped_lines(&text).as_bytes())
-        .map_err(|error| Failure::unwritable(path, error))?;
-    Ok(())
+    write_output(path, &escaped_lines(&text))
 }
 
 /// The JVM, and what is known of it.

@@ -261,7 +261,8 @@ mod tests {
     use super::*;
     use crate::jvm::Gc;
     use crate::pages::made_up::{host, request};
-    use crate::pages::plan::{Request, make};
+    use crate::pages::plan::make;
+    use crate::pages::request::Request;
     use crate::show::width::within;
 
     fn shown(vm: Vm, mode: Option<Mode>, gc: Gc, heap: u64) -> String {

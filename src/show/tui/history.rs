@@ -1,8 +1,8 @@
 //! What is kept of each JVM, and its earlier samples as a line of small levels: two figures and a rate do not show whether memory
 //! goes up and down or only up.
 
-use super::holders::Held;
-use crate::base::Bytes;
+use crate::base::{Bytes, Known};
+use crate::jvm;
 use crate::map::Area;
 use crate::measure::look::{Look, growth, rate};
 use std::collections::VecDeque;
@@ -34,6 +34,16 @@ impl Kept {
     pub fn growth(&self, of: impl Fn(&Look) -> Option<u64>) -> Option<i64> {
         growth(of(self.mark.as_ref()?), of(&self.now))
     }
+}
+
+/// The holders of malloc's blocks of one JVM.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The time, in seconds of the samples.
+    pub at: f64,
+    pub holders: Known<Vec<jvm::Held>>,
+    /// The ones that were read before, and when.
+    pub before: Option<(f64, Vec<jvm::Held>)>,
 }
 
 /// The sums of one JVM at its last samples, oldest first.

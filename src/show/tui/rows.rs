@@ -1,13 +1,13 @@
 //! The rows of a view: filtered, sorted, with what grew.
 
-use super::history::Kept;
-use super::holders;
+use super::history::{Held, Kept};
 use super::model::{Model, Sort, Tab, View};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::map::model::{Account, Amounts, AreaAccount, ArenaAccount};
 use crate::measure::look::{LimitOf, Look, growth, rate};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// One row of whatever is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,7 +63,7 @@ impl Model {
             Tab::Areas => self.areas(kept),
             Tab::PageSizes => self.page_sizes(kept),
             Tab::Arenas => self.sorted(rows(kept, arenas)),
-            Tab::Holders => self.sorted(holders::rows(kept)),
+            Tab::Holders => self.sorted(holders(kept)),
             Tab::Threads => {
                 let stacks = rows(kept, stacks).into_iter();
                 self.sorted(stacks.map(|row| Row { shade: Some(Area::Stack), ..row }).collect())
@@ -247,4 +247,31 @@ fn rows(kept: &Kept, of: impl Fn(&Account) -> Vec<Figure>) -> Vec<Row> {
         ..Row::default()
     };
     of(account).into_iter().map(row).collect()
+}
+
+/// A row for each holder; what grew is since they were read before.
+fn holders(kept: &Kept) -> Vec<Row> {
+    let Some(Held { at, holders: Ok(holders), before }) = &kept.held else { return Vec::new() };
+    let known: Option<BTreeMap<_, Bytes>> = before.as_ref().map(|(_, holders)| {
+        holders.iter().map(|held| ((&held.holder, held.how, held.is_mapping), held.bytes)).collect()
+    });
+    let seconds = before.as_ref().map_or(0.0, |(before, _)| at - before);
+    let row = |held: &crate::jvm::Held| {
+        let last = known
+            .as_ref()
+            .map(|known| known.get(&(&held.holder, held.how, held.is_mapping)).copied().unwrap_or(0));
+        Row {
+            name: held.holder.clone(),
+            resident_bytes: Some(held.bytes),
+            blocks: Some(held.blocks),
+            rate: rate(last, Some(held.bytes), seconds),
+            since_mark: growth(last, Some(held.bytes)),
+            detail: Some(match held.of_what() {
+                Some(what) => format!("{}, {what}", held.how_in_words()),
+                None => held.how_in_words(),
+            }),
+            ..Row::default()
+        }
+    };
+    holders.iter().map(row).collect()
 }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::jvm::Gc;
 use crate::pages::made_up::{host, request};
-use crate::pages::plan::{Request, make};
+use crate::pages::plan::make;
+use crate::pages::request::Request;
 
 fn plan(vm: Vm, mode: Mode) -> Plan {
     let host = host();

@@ -7,14 +7,13 @@
 //! only of a pool can be known now that the JVM will have its pages, at every start. Overcommit is chosen where the running JVM
 //! itself holds the memory that a pool would need next to it.
 
-use super::types::{Feasible, How, MemoryOutlook, NodeOutlook, PoolNeed, SizeOutlook};
+use super::types::{Feasible, How, MemoryOutlook, NodeOutlook, PAGE_2M, PoolNeed, SizeOutlook};
 use crate::base::Bytes;
 pub use crate::base::size as size_name;
 use crate::os::buddyinfo::{FreeBlocks, is_for_devices};
 use crate::os::host_memory::HostMemory;
 use crate::os::hugetlb::Pool;
 
-const MEGABYTES_2: Bytes = 2 << 20;
 /// HotSpot after JDK 25 uses only sizes of which pages are set aside: src/hotspot/os/linux/hugepages.cpp,
 /// `filter_pre_allocated_hugepages` (in the sources of 2026; JDK 25's has no such reading of nr_hugepages).
 const FILTERS_AFTER: u32 = 25;
@@ -121,7 +120,7 @@ fn nodes(host: &HostMemory) -> Vec<NodeOutlook> {
     let of_node = |node: &crate::os::numa::Node| NodeOutlook {
         node: node.number,
         free_bytes: node.free_bytes,
-        at_once_pages: at_once(host, MEGABYTES_2, |zone| zone.node == node.number),
+        at_once_pages: at_once(host, PAGE_2M, |zone| zone.node == node.number),
     };
     host.nodes.iter().map(of_node).collect()
 }
@@ -140,7 +139,7 @@ pub fn size_outlook(host: &HostMemory, ask: &Ask, page_bytes: Bytes, available: 
         page_bytes,
         at_once_pages,
         at_most_pages: at_most.max(at_once_pages),
-        fragmentation_index: host.fragmentation.filter(|_| page_bytes == MEGABYTES_2),
+        fragmentation_index: host.fragmentation.filter(|_| page_bytes == PAGE_2M),
         limit_pages: limit.map(|limit| limit.left_bytes() / page_bytes + held(ask, page_bytes)),
         limit_file: limit.map(|limit| limit.file.clone()),
     }
@@ -154,7 +153,7 @@ fn held(ask: &Ask, page_bytes: Bytes) -> u64 {
 fn boot_words(host: &HostMemory, ask: &Ask, pool: &Pool, add: u64) -> Vec<String> {
     let size = size_name(pool.page_bytes);
     let mut words = Vec::new();
-    let default = host.meminfo.default_huge_bytes.unwrap_or(MEGABYTES_2);
+    let default = host.meminfo.default_huge_bytes.unwrap_or(PAGE_2M);
     if ask.default_only && default != pool.page_bytes {
         words.push(format!("default_hugepagesz={size}"));
     }

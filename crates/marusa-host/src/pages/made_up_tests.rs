@@ -1,7 +1,7 @@
 //! Hosts and requests that tests make up, of this crate and of others.
 
 use super::feasible::Preference;
-use super::plan::Request;
+use super::request::Request;
 use super::subject::Wanted;
 use super::types::Subject;
 use super::{HostId, Mode, Vm};

@@ -18,6 +18,7 @@ mod openj9;
 pub mod options;
 pub mod persist;
 pub mod plan;
+pub mod request;
 pub mod subject;
 pub mod types;
 pub mod verify;

@@ -26,9 +26,6 @@ use crate::base::{Bytes, Gap, Known, Why};
 use crate::jvm::Gc;
 use sizing::Sizing;
 
-pub const PAGE_2M: Bytes = 2 << 20;
-pub const PAGE_1G: Bytes = 1 << 30;
-
 /// The large object heap that any of the rules still holds for: 2^46, more than HotSpot itself reserves.
 const HEAP_MAX: Bytes = 1 << 46;
 

@@ -1,8 +1,9 @@
 //! What a plan costs, and what may go wrong with it, in sentences.
 
+use super::collectors;
 use super::feasible::{mib, size_name};
 use super::need::shortfall;
-use super::plan::{Request, is_z};
+use super::request::Request;
 use super::types::{Feasible, How, Mode, Need, Plan, Vm};
 use crate::base::Bytes;
 
@@ -120,6 +121,11 @@ fn thp(plan: &Plan, request: &Request, say: &mut dyn FnMut(&str)) {
     if is_z(plan) {
         say("ZGC up to 21 says \"Enabled (Transparent)\" even where shmem_enabled forbids it: trust verify");
     }
+}
+
+/// Whether the heap of ZGC is meant, which has rules of its own.
+fn is_z(plan: &Plan) -> bool {
+    plan.subject.vm == Vm::HotSpot && collectors::is_z(plan.subject.gc)
 }
 
 fn memory_limit(plan: &Plan, request: &Request, say: &mut dyn FnMut(&str)) {

@@ -2,11 +2,11 @@
 //! sums, not differences, since at boot there is nothing yet to add to.
 
 use super::feasible::size_name;
-use super::plan::{NoPlan, Request};
+use super::request::{NoPlan, Request};
 use super::types::{Change, How, Mode, Plan, PoolNeed, Step};
 use super::{openj9, options};
 use crate::act::door::content::{self, Content, MEMLOCK_BYTES_MIN, Memlock, Put, Value};
-use crate::act::door::{allowed, settings};
+use crate::act::door::settings;
 use crate::base::Bytes;
 use crate::os::machine::base_page;
 use crate::os::thp::DIRECTORY;
@@ -55,7 +55,7 @@ pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), NoPlan> {
         "large pages of shared memory count as locked where no group is set",
     );
     if let Some(unit) = &request.unit {
-        let directory = format!("/etc/systemd/system/{unit}.d");
+        let directory = format!("{}/{unit}.d", content::UNITS);
         persist.extend(unit_steps(plan, &directory)?);
     }
     plan.persist = persist;
@@ -65,7 +65,7 @@ pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), NoPlan> {
 /// "tomcat.service" of "tomcat"; `None` where it is not a name of one service.
 pub fn unit_name(text: &str) -> Option<String> {
     let name = text.strip_suffix(".service").unwrap_or(text);
-    allowed::unit_name(name).then(|| format!("{name}.service"))
+    content::unit_name(name).then(|| format!("{name}.service"))
 }
 
 fn unit_steps(plan: &Plan, directory: &str) -> Result<Vec<Step>, NoPlan> {

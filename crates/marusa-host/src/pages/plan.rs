@@ -1,60 +1,17 @@
 //! The plan put together: from the JVM, its needs and what the host can give to the steps there, their price, and the way back.
 //! Pure over what was read.
 
-use super::feasible::{self, Answer, Ask, Preference, size_name};
-use super::types::{
-    Change, Feasible, HostId, How, Mode, Need, Outlook, Plan, PoolNeed, SCHEMA, Step, Subject, Vm,
-};
-use super::{collectors, gc_threads, need, notes, openj9, options, persist};
-use crate::base::{Bytes, Gap, Known};
-use crate::os::host_memory::HostMemory;
+use super::feasible::{self, Answer, Ask, size_name};
+use super::request::{NoPlan, Request};
+use super::types::{Change, Feasible, How, Mode, Need, Outlook, Plan, PoolNeed, SCHEMA, Step, Subject, Vm};
+use super::{gc_threads, need, notes, openj9, options, persist};
+use crate::base::{Bytes, Known};
 use crate::os::hugetlb;
 use crate::os::machine::base_page;
 use std::collections::BTreeMap;
 
 /// A heap smaller than this gains little from a pool: `auto` takes transparent pages then.
 const AUTO_POOL_HEAP_MIN: Bytes = 1 << 30;
-
-/// What is to be planned.
-pub struct Request<'a> {
-    pub subject: Subject,
-    /// `None`: auto.
-    pub mode: Option<Mode>,
-    pub preference: Preference,
-    pub instances: u64,
-    pub name: Option<String>,
-    pub host: &'a HostMemory,
-    pub host_id: HostId,
-    pub made_at: String,
-    pub made_by: String,
-    /// How the JVM is started except for its pages; empty for one that runs.
-    pub launch: Vec<String>,
-    /// The ones that the user did not give: the plan's own recommendation.
-    pub recommended: Vec<String>,
-    /// The running JVM, if it is one.
-    pub running: Option<Running>,
-    /// HotSpot's UseSHM.
-    pub shm: bool,
-    /// The group that may have huge pages of shared memory.
-    pub group: Option<u32>,
-    /// The systemd service that starts it.
-    pub unit: Option<String>,
-    pub gaps: Vec<Gap>,
-}
-
-/// What a JVM has now that it gives back before its successor starts.
-#[derive(Clone, Debug, Default)]
-pub struct Running {
-    pub held: Vec<(Bytes, u64)>,
-    pub released_bytes: Bytes,
-    /// `Some(false)`: prctl(PR_SET_THP_DISABLE).
-    pub thp_enabled: Option<bool>,
-}
-
-/// Why there is no plan.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoPlan(pub String);
 
 pub fn make(request: &Request) -> Result<Plan, NoPlan> {
     let (mode, mode_why) = match request.mode {
@@ -253,11 +210,6 @@ fn default_name(subject: &Subject) -> String {
 pub fn clean_name(text: &str) -> String {
     let clean = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     text.chars().take(64).map(clean).collect()
-}
-
-/// Whether the heap of ZGC is meant, which has rules of its own.
-pub fn is_z(plan: &Plan) -> bool {
-    plan.subject.vm == Vm::HotSpot && collectors::is_z(plan.subject.gc)
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 use super::*;
 use crate::act::door::{allowed, content};
 use crate::jvm::Gc;
+use crate::os::host_memory::HostMemory;
+use crate::pages::feasible::Preference;
 use crate::pages::made_up::{host, request};
+use crate::pages::request::Running;
 
 fn changes(plan: &Plan) -> Vec<String> {
     let of = |step: &Step| match &step.change {

@@ -7,12 +7,13 @@ use crate::base::{Bytes, Gap};
 use crate::jvm::Gc;
 use crate::map::Area;
 use crate::os::machine::huge_page;
-use crate::pages::need::{PAGE_1G, PAGE_2M};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub const SCHEMA: &str = "marusa/pages-plan/2";
+pub const PAGE_2M: Bytes = 2 << 20;
+pub const PAGE_1G: Bytes = 1 << 30;
 
 /// Which pages are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]

@@ -13,8 +13,7 @@ mod pool;
 mod tests;
 
 use super::messages;
-use super::need::PAGE_2M;
-use super::types::{Mode, Need, Plan, Subject};
+use super::types::{Mode, Need, PAGE_2M, Plan, Subject};
 use crate::base::{Bytes, PAGE};
 use crate::jvm::hotspot::report::large_pages::Logged;
 use crate::map::page_claims::{Asked, Claim};

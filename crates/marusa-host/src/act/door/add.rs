@@ -1,8 +1,8 @@
 //! Adding to a number. Of a pool the kernel gives as many pages as it finds and says nothing of the rest, so what it gave is
 //! read back; where it is short, memory is compacted and the rest is asked for again. Only differences are written.
 
-use super::apply::Run;
 use super::journal::{Entry, Goal};
+use super::run::Run;
 use super::{DoorError, denied, number};
 use crate::base::limits::DOOR_POOL_ROUNDS_MAX;
 use std::time::Duration;

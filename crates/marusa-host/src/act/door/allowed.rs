@@ -1,7 +1,7 @@
 //! What a plan may touch. A plan is an untrusted file: whatever it names is looked up here before
 //! anything is opened, and again when a journal is undone.
 
-use super::content;
+use super::content::{self, unit_directory};
 use super::settings::{self, Setting, THP, Takes, matches};
 use super::step::Change;
 use crate::base::Bytes;
@@ -9,9 +9,6 @@ use crate::base::limits::{DOOR_LINKED_MAX, DOOR_PATH_BYTES_MAX};
 
 /// Where files with "marusa" in their name may be made, which the host's own programs read.
 const DIRECTORIES: [&str; 3] = [content::SYSCTLS, content::LIMITS, content::TMPFILES];
-const UNITS: &str = "/etc/systemd/system";
-/// systemd.unit(5): at most 255 letters, of which ".service" takes eight.
-const UNIT_LETTERS_MAX: usize = 247;
 /// Where directories, mounts and copies may be made, next to the state directory.
 const OWN: [&str; 2] = ["/var/lib/marusa", "/run/marusa"];
 /// Where cgroups of memory are, by version 1 and 2; ours have a name of our own directly below.
@@ -169,27 +166,6 @@ fn tmpfs_size(text: &str) -> Option<Bytes> {
 /// Digits and nothing else: no sign, no blank.
 fn plain_number(text: &str) -> Option<u64> {
     text.bytes().all(|letter| letter.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
-/// /etc/systemd/system/NAME.service.d
-pub fn unit_directory(path: &str) -> bool {
-    let name = path.strip_prefix(UNITS).and_then(|rest| rest.strip_prefix('/'));
-    name.and_then(|name| name.strip_suffix(".service.d")).is_some_and(unit_name)
-}
-
-/// The name of one service, without ".service" (systemd.unit(5)). A name that ends with a dash is one whose additions count for
-/// all services that start alike; a backslash is only that of systemd-escape(1), "\x2d".
-pub fn unit_name(name: &str) -> bool {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.@:\\".contains(letter);
-    let escaped = |rest: &str| {
-        let hex = rest.strip_prefix('x').and_then(|rest| rest.get(..2));
-        hex.is_some_and(|hex| hex.bytes().all(|one| one.is_ascii_hexdigit()))
-    };
-    (1..=UNIT_LETTERS_MAX).contains(&name.len())
-        && !name.starts_with(['.', '-'])
-        && !name.ends_with('-')
-        && name.chars().all(plain)
-        && name.split('\\').skip(1).all(escaped)
 }
 
 fn own_group(path: &str) -> bool {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::act::door::content::{Content, Put, Value};
+use crate::act::door::content::{Content, Put, UNITS, Value};
 
 fn refused(change: Change) -> String {
     check(&change, "/state").expect_err("must be refused")

@@ -3,8 +3,9 @@
 
 use super::history;
 use super::journal::{Begin, Coupled, Entry, Goal, PlanMark, SCHEMA, Seen, begin};
-use super::look::{self, Preview, kernel_text, reached, see, seen};
+use super::look::{self, Preview, reached, see, seen};
 use super::machine::{Lies, Machine};
+use super::run::Run;
 use super::step::{Change, FILE_MODE, Step};
 use super::store::{Journal, Kept, State, Store};
 use super::take_back::{self, TakenBack};
@@ -57,13 +58,6 @@ pub struct Receipt {
     /// As many as were begun.
     pub steps: Vec<Made>,
     pub notes: Vec<String>,
-}
-
-/// A run on its way.
-pub(super) struct Run<'a> {
-    pub machine: &'a dyn Machine,
-    pub journal: Journal,
-    pub drop_caches: bool,
 }
 
 /// The steps of a plan, with those before them that make our own directory where it is missing.
@@ -218,11 +212,6 @@ fn receipt(journal: Journal, outcome: Outcome, notes: Vec<String>) -> Receipt {
     Receipt { id: journal.id, journal: journal.path.display().to_string(), outcome, asked, steps, notes }
 }
 
-/// How a tmpfs of ours is known again.
-pub(super) fn mount_source(id: &str, step: usize) -> String {
-    format!("marusa:{id}:{step}")
-}
-
 impl Run<'_> {
     fn make(&mut self, step: usize, change: &Change) -> Result<(), DoorError> {
         let mut notes = Vec::new();
@@ -249,21 +238,21 @@ impl Run<'_> {
         goal: Goal,
     ) -> Result<Vec<String>, DoorError> {
         let machine = self.machine;
-        let coupled = coupled(machine, change);
+        let coupled = look::coupled(machine, change);
         let intent = Entry::Intent { step, before, goal: goal.clone(), coupled: coupled.clone() };
         self.journal.append(machine, vec![intent])?;
         let wrote = self.change(step, change);
         let now = seen(self.machine, change)?;
-        let after = super::apply::coupled(machine, change);
+        let after = look::coupled(machine, change);
         let moved = (after != coupled).then(|| moved_note(coupled.as_ref(), after.as_ref()));
-        let there = wrote.is_ok() && is_there(change, &goal, &now, &mount_source(&self.journal.id, step));
+        let there = wrote.is_ok() && is_there(change, &goal, &now, &self.journal.mount_source(step));
         self.journal.append(machine, vec![Entry::ReadBack { step, now, coupled: after }])?;
         let mut notes = wrote.map_err(|error| denied(change.place(), &error))?;
         if !there {
             return Err(DoorError::No(format!("{} did not take the change", change.place())));
         }
         notes.extend(moved);
-        if change.place().rsplit_once('/').is_some_and(|(directory, _)| allowed::unit_directory(directory)) {
+        if change.place().rsplit_once('/').is_some_and(|(directory, _)| content::unit_directory(directory)) {
             notes.push("counts after `systemctl daemon-reload` and a restart of the service".to_string());
         }
         Ok(notes)
@@ -281,7 +270,7 @@ impl Run<'_> {
             }
             Change::Directory { path } => machine.make_directory(path).map(none),
             Change::MountTmpfs { at, options } => {
-                machine.mount_tmpfs(at, &mount_source(&self.journal.id, step), options).map(none)
+                machine.mount_tmpfs(at, &self.journal.mount_source(step), options).map(none)
             }
             Change::CopyTree { from, to, linked } => {
                 let bytes = machine.copy_tree(from, to, linked)?;
@@ -299,12 +288,6 @@ fn is_there(change: &Change, goal: &Goal, now: &Seen, source: &str) -> bool {
         (Change::Directory { .. } | Change::CopyTree { .. }, Seen::Directory { .. }) => true,
         _ => reached(goal, now),
     }
-}
-
-/// The number that the kernel may move along with this change.
-pub(super) fn coupled(machine: &dyn Machine, change: &Change) -> Option<Coupled> {
-    let file = allowed::moves_with(change.place()).filter(|_| matches!(change, Change::Choose { .. }))?;
-    Some(Coupled { file: file.to_string(), text: kernel_text(machine, file).ok()? })
 }
 
 fn moved_note(before: Option<&Coupled>, after: Option<&Coupled>) -> String {

@@ -7,8 +7,8 @@
 //! expands `%` and C escapes in Environment= (systemd.exec(5)); tmpfiles.d expands `%` and globs (tmpfiles.d(5));
 //! sysctl.d has globs and a leading "-" (sysctl.d(5)). Nothing that is generated here has any of that in it.
 
+use super::jvm_option;
 use super::settings::{self, Takes};
-use super::{allowed, jvm_option};
 use crate::base::Bytes;
 use crate::base::limits::DOOR_VALUES_MAX;
 use schemars::JsonSchema;
@@ -55,6 +55,9 @@ pub struct Memlock {
 pub const SYSCTLS: &str = "/etc/sysctl.d";
 pub const LIMITS: &str = "/etc/security/limits.d";
 pub const TMPFILES: &str = "/etc/tmpfiles.d";
+pub const UNITS: &str = "/etc/systemd/system";
+/// systemd.unit(5): at most 255 letters, of which ".service" takes eight.
+const UNIT_LETTERS_MAX: usize = 247;
 
 const HEAD: &str = "# Made by marusa; `marusa pages undo` removes this file.\n";
 /// What every process may lock since Linux 5.16 (include/uapi/linux/resource.h, MLOCK_LIMIT); less would take from it.
@@ -71,7 +74,7 @@ pub fn check(file: &str, content: &Content) -> Result<(), String> {
         Content::Sysctl { settings } => (directory == SYSCTLS, settings.len()),
         Content::Tmpfiles { settings } => (directory == TMPFILES, settings.len()),
         Content::Limits { memlock } => (directory == LIMITS, memlock.len()),
-        Content::Unit { java_options, .. } => (allowed::unit_directory(directory), java_options.len()),
+        Content::Unit { java_options, .. } => (unit_directory(directory), java_options.len()),
     };
     if !is_place {
         return Err(format!("{file} is not a place for a file of this kind"));
@@ -93,6 +96,27 @@ pub fn check(file: &str, content: &Content) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("{file}: its values are not plain text")),
     }
+}
+
+/// /etc/systemd/system/NAME.service.d
+pub fn unit_directory(path: &str) -> bool {
+    let name = path.strip_prefix(UNITS).and_then(|rest| rest.strip_prefix('/'));
+    name.and_then(|name| name.strip_suffix(".service.d")).is_some_and(unit_name)
+}
+
+/// The name of one service, without ".service" (systemd.unit(5)). A name that ends with a dash is one whose additions count for
+/// all services that start alike; a backslash is only that of systemd-escape(1), "\x2d".
+pub fn unit_name(name: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.@:\\".contains(letter);
+    let escaped = |rest: &str| {
+        let hex = rest.strip_prefix('x').and_then(|rest| rest.get(..2));
+        hex.is_some_and(|hex| hex.bytes().all(|one| one.is_ascii_hexdigit()))
+    };
+    (1..=UNIT_LETTERS_MAX).contains(&name.len())
+        && !name.starts_with(['.', '-'])
+        && !name.ends_with('-')
+        && name.chars().all(plain)
+        && name.split('\\').skip(1).all(escaped)
 }
 
 fn all(settings: &[Put], below: &str) -> Result<(), String> {

@@ -1,12 +1,11 @@
 //! What is at the place of a step now, and whether the step can be made: nothing is written here.
 
 use super::allowed;
-use super::journal::{Goal, Seen};
-use super::machine::{Lies, Machine};
+use super::journal::{Coupled, Goal, Seen};
+use super::machine::{Lies, Machine, kernel_text};
 use super::settings::Takes;
 use super::step::{Change, Step};
 use super::{DoorError, content, denied, number, room, settings};
-use crate::base::limits::DOOR_KERNEL_FILE_BYTES_MAX;
 use std::io;
 
 /// A step before it is made.
@@ -221,6 +220,12 @@ pub fn seen(machine: &dyn Machine, change: &Change) -> Result<Seen, DoorError> {
     see(machine, change).map_err(|error| denied(change.place(), &error))
 }
 
+/// The number that the kernel may move along with this change.
+pub fn coupled(machine: &dyn Machine, change: &Change) -> Option<Coupled> {
+    let file = allowed::moves_with(change.place()).filter(|_| matches!(change, Change::Choose { .. }))?;
+    Some(Coupled { file: file.to_string(), text: kernel_text(machine, file).ok()? })
+}
+
 /// In part: a file that is not swapped to, as a crash leaves it while it is filled or after the swap was ended.
 fn see_swap(machine: &dyn Machine, file: &str) -> io::Result<Seen> {
     Ok(match machine.lies(file)? {
@@ -252,10 +257,4 @@ fn see_directory(machine: &dyn Machine, path: &str) -> io::Result<Seen> {
         Lies::Directory { empty } => Seen::Directory { empty },
         Lies::File | Lies::Other => Seen::Other,
     })
-}
-
-/// A file of the kernel's, which is short and plain.
-pub fn kernel_text(machine: &dyn Machine, file: &str) -> io::Result<String> {
-    String::from_utf8(machine.read(file, DOOR_KERNEL_FILE_BYTES_MAX)?)
-        .map_err(|_| io::ErrorKind::InvalidData.into())
 }

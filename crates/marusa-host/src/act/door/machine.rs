@@ -1,6 +1,7 @@
 //! What the door needs of a machine. The real one is `linux::Linux`; tests have one that behaves as the kernel's files do and
 //! that dies between any two operations.
 
+use crate::base::limits::DOOR_KERNEL_FILE_BYTES_MAX;
 use std::io;
 use std::time::Duration;
 
@@ -61,4 +62,10 @@ pub trait Machine {
     fn moment(&self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// A file of the kernel's, which is short and plain.
+pub fn kernel_text(machine: &dyn Machine, file: &str) -> io::Result<String> {
+    String::from_utf8(machine.read(file, DOOR_KERNEL_FILE_BYTES_MAX)?)
+        .map_err(|_| io::ErrorKind::InvalidData.into())
 }

@@ -21,6 +21,7 @@ mod memory;
 mod mount;
 mod number;
 mod room;
+mod run;
 pub mod settings;
 pub mod step;
 pub mod store;

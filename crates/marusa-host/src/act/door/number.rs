@@ -2,8 +2,7 @@
 
 use super::history::Round;
 use super::journal::{How, Seen};
-use super::look::kernel_text;
-use super::machine::Machine;
+use super::machine::{Machine, kernel_text};
 use super::{DoorError, denied};
 use crate::base::Bytes;
 use crate::os::hugetlb::directory_bytes;

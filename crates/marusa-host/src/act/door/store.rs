@@ -220,6 +220,11 @@ fn order(id: &str) -> (String, u64) {
 }
 
 impl Journal {
+    /// The source of the tmpfs that a step of this run mounts, by which it is known again.
+    pub fn mount_source(&self, step: usize) -> String {
+        format!("marusa:{}:{step}", self.id)
+    }
+
     /// Returns when the records are in the file, and on the disk where something is done upon them.
     pub fn append(&mut self, machine: &dyn Machine, entries: Vec<Entry>) -> Result<(), DoorError> {
         let now = SystemTime::now();

@@ -2,11 +2,10 @@
 //! to what it was; of a sum, only our part; and what others changed stays and is reported. Doing it twice, or again after it
 //! was cut short, gives the same.
 
-use super::apply::{coupled, mount_source};
 use super::history::{self, History};
 use super::journal::{self, Coupled, Entry, Goal, How, Seen};
-use super::look::{kernel_text, see, seen};
-use super::machine::Machine;
+use super::look::{coupled, see, seen};
+use super::machine::{Machine, kernel_text};
 use super::number::{self, Decision};
 use super::step::Change;
 use super::store::Journal;
@@ -275,7 +274,7 @@ impl Taking<'_> {
 
     fn mount(&mut self, turn: &Turn, at: &str) -> Result<Back, DoorError> {
         let now = seen(self.machine, turn.change)?;
-        let ours = mount_source(&self.journal.id, turn.step);
+        let ours = self.journal.mount_source(turn.step);
         match &now {
             Seen::Mount { source } if *source == ours => {}
             Seen::Mount { source } => {

@@ -190,6 +190,13 @@ pub(super) fn opened(process: &Process, change: Change) -> Result<Advisor, Promo
     Ok(advisor)
 }
 
+impl Change {
+    /// Whether this kernel lets us make it of blocks of that process. Changes nothing.
+    pub fn is_allowed(self, process: &Process) -> Result<(), PromoteError> {
+        opened(process, self).map(|_| ())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,14 +5,10 @@
 //! of shared memory are unmapped by the split and come back with the next access. Where a thread touches one while it is split, the
 //! split fails and the next access maps the huge page again: so blocks that are in use all the time take several turns.
 
-use super::advise::opened;
-use super::done::{Done, Watch};
-use super::run::Run;
-use super::{Block, Pace, PromoteError, Receipt, block_bytes};
+use super::{Block, block_bytes};
 use crate::base::Range;
 use crate::os::look::Look;
 use crate::os::machine::base_page;
-use crate::os::process::Process;
 
 /// There, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,24 +27,6 @@ pub(super) enum Wanted {
 }
 
 impl Change {
-    /// Makes it of the blocks, one call each, in the order given. A block that has fewer pages in memory than it must have for a
-    /// collapse, now that its turn comes, is left; so no hole is ever filled.
-    pub fn make(
-        self,
-        process: &Process,
-        blocks: &[Block],
-        pace: Pace,
-        receipt: Option<&mut Receipt>,
-        watch: &mut dyn Watch,
-    ) -> Result<Done, PromoteError> {
-        Run::start(process, pace, self)?.through(blocks, receipt, watch)
-    }
-
-    /// Whether this kernel lets us make it of blocks of that process. Changes nothing.
-    pub fn is_allowed(self, process: &Process) -> Result<(), PromoteError> {
-        opened(process, self).map(|_| ())
-    }
-
     pub(super) fn takes_memory(self) -> bool {
         self == Change::Collapse
     }

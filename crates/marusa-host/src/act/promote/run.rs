@@ -33,6 +33,21 @@ const FREE_BYTES_MIN: Bytes = 128 << 20;
 /// In huge pages.
 const FREE_HUGE_MIN: u64 = 8;
 
+impl Change {
+    /// Makes it of the blocks, one call each, in the order given. A block that has fewer pages in memory than it must have for a
+    /// collapse, now that its turn comes, is left; so no hole is ever filled.
+    pub fn make(
+        self,
+        process: &Process,
+        blocks: &[Block],
+        pace: Pace,
+        receipt: Option<&mut Receipt>,
+        watch: &mut dyn Watch,
+    ) -> Result<Done, PromoteError> {
+        Run::start(process, pace, self)?.through(blocks, receipt, watch)
+    }
+}
+
 /// What became of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -42,7 +57,7 @@ enum Outcome {
     Refused(Refusal),
 }
 
-pub(super) struct Run {
+struct Run {
     change: Change,
     advisor: Advisor,
     pagemap: File,
@@ -62,7 +77,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub fn start(process: &Process, pace: Pace, change: Change) -> Result<Run, PromoteError> {
+    fn start(process: &Process, pace: Pace, change: Change) -> Result<Run, PromoteError> {
         let pid = process.pid;
         let failed = |what: &'static str| move |error| PromoteError::Io { pid, what, error };
         let advisor = opened(process, change)?;
@@ -87,7 +102,7 @@ impl Run {
     }
 
     /// Runs at a higher priority: who is put off while it holds the target's lock makes the target wait.
-    pub fn through(
+    fn through(
         mut self,
         blocks: &[Block],
         mut receipt: Option<&mut Receipt>,

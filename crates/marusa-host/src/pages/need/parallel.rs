@@ -6,7 +6,7 @@ use super::sizing::Sizing;
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::os::machine::base_page;
-use crate::pages::types::Need;
+use crate::pages::types::{Need, PAGE_2M};
 
 /// Heap in one region of the compaction, and its entry (gc/parallel/psParallelCompact.hpp: Log2RegionSize 16 words).
 const REGION: Bytes = 512 << 10;
@@ -16,7 +16,7 @@ const BLOCK: Bytes = 1 << 10;
 const BLOCK_ENTRY: Bytes = 2;
 
 pub fn needs(jvm: &Sizing) -> Vec<Need> {
-    let old = old_generation(jvm, jvm.large().min(super::PAGE_2M));
+    let old = old_generation(jvm, jvm.large().min(PAGE_2M));
     let mut needs = vec![
         jvm.heap_need(
             "-Xmx rounded up to 2M (gc/parallel/parallelArguments.cpp, memory/universe.cpp reserve_heap)",

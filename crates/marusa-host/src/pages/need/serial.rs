@@ -1,11 +1,10 @@
 //! Serial and CMS: heap, card table, and the old generation's block offset table.
 
-use super::PAGE_2M;
 use super::sizing::{Sizing, down, up};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::os::machine::base_page;
-use crate::pages::types::Need;
+use crate::pages::types::{Need, PAGE_2M};
 
 /// The old generation's largest size. NewRatio is 2: the young one has a third of the heap at most
 /// (gc/shared/genArguments.cpp; 11: gc/shared/collectorPolicy.cpp scale_by_NewRatio_aligned).

@@ -1,9 +1,8 @@
 //! Shenandoah: heap, two bitmaps and the region table, each in whole large pages; card tables of the generational mode and the
 //! collection set on 4K.
 
-use super::flags::shenandoah_region;
 use super::serial::card_table;
-use super::sizing::Sizing;
+use super::sizing::{Sizing, shenandoah_region};
 use crate::base::Bytes;
 use crate::jvm::Gc;
 use crate::map::Area;

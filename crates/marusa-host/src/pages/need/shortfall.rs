@@ -1,10 +1,9 @@
 //! Which reservations come to lie on smaller pages when the pool has too few: a reservation gets all its pages or none, in the
 //! order in which the JVM makes them, and what comes later may still fit.
 
-use super::{PAGE_1G, PAGE_2M};
 use crate::base::Bytes;
 use crate::os::machine::base_page;
-use crate::pages::types::{Need, Without};
+use crate::pages::types::{Need, PAGE_1G, PAGE_2M, Without};
 
 /// One reservation that does not get its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

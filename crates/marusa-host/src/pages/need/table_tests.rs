@@ -3,7 +3,7 @@
 use super::*;
 use crate::map::Area;
 use crate::pages::gc_threads;
-use crate::pages::types::Without;
+use crate::pages::types::{PAGE_1G, PAGE_2M, Without};
 use std::collections::BTreeMap;
 
 const M: Bytes = 1 << 20;
@@ -60,10 +60,10 @@ fn default_flags(feature: u32, gc: Gc, heap: Bytes, cpus: u32) -> BTreeMap<Strin
     }
     match gc {
         Gc::G1 => {
-            set("G1HeapRegionSize", flags::g1_region(&subject));
+            set("G1HeapRegionSize", sizing::g1_region(&subject));
         }
         Gc::Shenandoah | Gc::ShenandoahGenerational => {
-            set("ShenandoahRegionSize", flags::shenandoah_region(&subject, crate::base::PAGE));
+            set("ShenandoahRegionSize", sizing::shenandoah_region(&subject, crate::base::PAGE));
         }
         _ => {}
     }

@@ -1,9 +1,8 @@
 //! ZGC: the heap is a memfd file on hugetlbfs; no table of its own is large enough to ask for large pages.
 
-use super::PAGE_2M;
 use super::sizing::{Sizing, up};
 use crate::map::Area;
-use crate::pages::types::{Mode, Need, Without};
+use crate::pages::types::{Mode, Need, PAGE_2M, Without};
 
 /// The heap in granules of 2M: -Xms at the start, the rest when it grows. Up to 17 a file that cannot be allocated whole ends the
 /// VM or makes the heap smaller.
