@@ -4,6 +4,7 @@ use super::diff::{meant, moment};
 use super::record::file;
 use super::{Failure, answer};
 use crate::measure::growth::Verdict;
+use crate::record::leak_row::{Row, What};
 use crate::record::since::Since;
 use crate::record::{History, leaks};
 use crate::show::leaks as show;
@@ -59,8 +60,8 @@ pub fn run(args: &LeakArgs) -> anyhow::Result<u8> {
 }
 
 /// Live bytes of the heap that grow end in an OutOfMemoryError, though the heap has a bound.
-fn is_leak(row: &leaks::Row) -> bool {
-    let is_live_heap = row.what == leaks::What::HeapInUse && row.growth.verdict == Verdict::GrowsToBound;
+fn is_leak(row: &Row) -> bool {
+    let is_live_heap = row.what == What::HeapInUse && row.growth.verdict == Verdict::GrowsToBound;
     row.growth.verdict == Verdict::GrowsWithoutBound || is_live_heap
 }
 

@@ -12,7 +12,7 @@ use crate::measure::peak::{self, Others};
 use crate::os::process::Process;
 use crate::record::history::Recording;
 use crate::record::since::Since;
-use crate::record::{leaks, over_time};
+use crate::record::{leak_row, leaks, over_time};
 use crate::show::html::{Findings, Page};
 use crate::snapshot::Want;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,8 @@ fn of_recording(args: &ReportArgs) -> anyhow::Result<()> {
     let histories: Vec<History> =
         shown.iter().map(|at| std::mem::take(&mut recorded.histories[*at])).collect();
     let judge = |jvm| (leaks::judge(jvm, 0.0, f64::INFINITY, args.parts), Since::of(jvm, f64::INFINITY));
-    let growth: Vec<(Vec<leaks::Row>, Since)> = shown.iter().map(|at| judge(&recording.jvms[*at])).collect();
+    let growth: Vec<(Vec<leak_row::Row>, Since)> =
+        shown.iter().map(|at| judge(&recording.jvms[*at])).collect();
     let title = match &histories[..] {
         [history] => format!("{}, pid {}", history.name, history.pid),
         _ => counted(order.len(), "JVM"),

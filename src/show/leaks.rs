@@ -12,9 +12,8 @@ use super::width::width;
 use crate::base::style::Style;
 use crate::measure::growth::{Caveat, Growth, Rate, Verdict};
 use crate::os::pidfd::Exit;
-use crate::record::counts::Counted;
 use crate::record::headline::{self, Headline};
-use crate::record::leaks::{Row, What};
+use crate::record::leak_row::{Counted, Row, What};
 use crate::record::since::{FULL_SHARE, Since};
 use crate::record::writer::Ending;
 use crate::record::{History, Measure, compiled};
@@ -203,7 +202,7 @@ fn grown(named: &[&Row]) -> String {
     let unbounded: Vec<String> = named
         .iter()
         .filter(|row| row.growth.verdict == Verdict::GrowsWithoutBound)
-        .map(|row| format!("{} ({}/h)", title(&row.what), signed(headline::pace(row))))
+        .map(|row| format!("{} ({}/h)", title(&row.what), signed(row.pace())))
         .collect();
     let bounded = named.iter().filter(|row| row.growth.verdict == Verdict::GrowsToBound);
     let mut sentences: Vec<String> = bounded.map(|row| towards_bound(row)).collect();
@@ -214,7 +213,7 @@ fn grown(named: &[&Row]) -> String {
 }
 
 fn towards_bound(row: &Row) -> String {
-    let (pace, bound) = (headline::pace(row), row.growth.bound_bytes.unwrap_or(0));
+    let (pace, bound) = (row.pace(), row.growth.bound_bytes.unwrap_or(0));
     let level = row.growth.level_bytes;
     let left = bound.saturating_sub(level) as f64;
     let when = time(left / pace.max(1.0) * 60.0);

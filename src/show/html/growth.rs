@@ -6,7 +6,7 @@ use super::table::{Cell, table};
 use crate::map::Area;
 use crate::measure::growth::Verdict;
 use crate::measure::history::History;
-use crate::record::leaks::{Row, What};
+use crate::record::leak_row::{Row, What};
 use crate::record::since::Since;
 use crate::show::leaks::{answer, title, words};
 

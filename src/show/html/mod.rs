@@ -23,7 +23,7 @@ use crate::map::model::GapRow;
 use crate::map::{Account, MemoryMap};
 use crate::measure::history::History;
 use crate::measure::peak::Others;
-use crate::record::leaks;
+use crate::record::leak_row;
 use crate::record::since::Since;
 use crate::show::plot;
 use crate::snapshot::Snapshot;
@@ -49,7 +49,7 @@ pub struct Page<'a> {
     /// The JVMs that there was no room for.
     pub others: Option<&'a Others>,
     /// What grows in each history.
-    pub growth: &'a [(Vec<leaks::Row>, Since)],
+    pub growth: &'a [(Vec<leak_row::Row>, Since)],
     /// `None`: not examined, which is not the same as healthy.
     pub findings: Option<Findings<'a>>,
     pub gaps: &'a [GapRow],

@@ -3,8 +3,8 @@
 use super::{signed, time};
 use crate::map::Area;
 use crate::map::rows::Named;
-use crate::record::held_by::{self, Holder};
-use crate::record::leaks::{Row, What};
+use crate::record::held_by;
+use crate::record::leak_row::{Holder, Row, What};
 use crate::record::{History, Measure};
 
 /// Holders in one sentence.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::map::Area;
 use crate::map::rows::Named;
-use crate::record::held_by::Holder;
+use crate::record::leak_row::Holder;
 use serde_json::json;
 
 fn row(what: What, verdict: Verdict, needs_minutes: Option<f64>) -> Row {

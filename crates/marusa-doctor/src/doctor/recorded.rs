@@ -13,7 +13,8 @@ use crate::record::compiled;
 use crate::record::headline::{self, Headline};
 use crate::record::history::History;
 use crate::record::key::{Measure, Named};
-use crate::record::leaks::{self, Row, What};
+use crate::record::leak_row::{Row, What};
+use crate::record::leaks;
 use crate::record::writer::Ending;
 
 /// How long before its end a killed JVM is looked at for who took the memory.
@@ -35,7 +36,7 @@ pub fn find(history: &History) -> Vec<Finding> {
 fn growing(history: &History, rows: &[Row]) -> Vec<Finding> {
     let (headline, named) = headline::of(rows);
     let finding = |row: &&Row| {
-        let (growth, pace) = (&row.growth, headline::pace(row).max(0.0) as Bytes);
+        let (growth, pace) = (&row.growth, row.pace().max(0.0) as Bytes);
         let what = what_grows(row);
         let level = if headline == Headline::Early { Level::Info } else { Level::Warn };
         let how = match (headline, growth.bound_bytes) {

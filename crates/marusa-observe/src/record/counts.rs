@@ -3,12 +3,10 @@
 
 use super::history::History;
 use super::key::{Key, Measure, Named, Subject};
+use super::leak_row::{Count, Counted, Row, What};
 use super::leak_series::Accounts;
-use super::leaks::{Row, What};
 use crate::map::Area;
 use crate::measure::growth::{self, Growth, Nature, Point, Rate, Verdict};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// A count that grew by less than this, or by less than this share, explains nothing.
 const GROWN_MIN: f64 = 16.0;
@@ -20,26 +18,8 @@ const EACH_BYTES_MIN: f64 = 4096.0;
 /// The threads of one name explain the growth of all from this share on.
 const NAMED_SHARE: f64 = 0.5;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Count {
-    Threads,
-    ClassLoaders,
-    MappedFiles,
-    MallocArenas,
-}
-
 impl Count {
     const ALL: [Count; 4] = [Count::Threads, Count::ClassLoaders, Count::MappedFiles, Count::MallocArenas];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Count::Threads => "threads",
-            Count::ClassLoaders => "class loaders",
-            Count::MappedFiles => "mappings of files",
-            Count::MallocArenas => "malloc arenas",
-        }
-    }
 
     /// The areas that may grow with it. The first has what each one needs in any case: without its growth there is no
     /// relation.
@@ -72,19 +52,6 @@ impl Count {
             Count::MallocArenas => Key::process(Measure::Arenas),
         })
     }
-}
-
-/// The count that an area grows with.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-pub struct Counted {
-    pub count: Count,
-    /// The name of threads and class loaders without its numbers, where those of one name make most of the growth.
-    pub name: Option<String>,
-    /// From the first account to the last.
-    pub grown: i64,
-    /// Its first area; the others only grow with it.
-    #[serde(skip)]
-    pub is_first: bool,
 }
 
 /// Marks the rows of areas that grow with a count. A row without a verdict takes that of its count.

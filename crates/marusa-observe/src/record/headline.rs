@@ -2,8 +2,7 @@
 //! As long as there is no verdict on it, nothing slower is blamed: what it grew by and the time that took are true whatever
 //! comes. Areas that grow with one count, as that of threads, have one cause and are named together.
 
-use super::counts::Count;
-use super::leaks::{Row, What};
+use super::leak_row::{Count, Row, What};
 use crate::map::Area;
 use crate::measure::growth::{Caveat, Verdict};
 use schemars::JsonSchema;
@@ -59,7 +58,7 @@ struct Cause<'a> {
 
 impl Cause<'_> {
     fn pace(&self) -> f64 {
-        self.rows.iter().map(|row| pace(row)).sum()
+        self.rows.iter().map(|row| row.pace()).sum()
     }
 
     fn is_growth(&self) -> bool {
@@ -84,12 +83,12 @@ fn causes(rows: &[Row]) -> Vec<Cause<'_>> {
         let all = cause.pace();
         // What is not attributed has an owner where other areas grow more with the same count.
         cause.rows.retain(|row| {
-            let is_known = row.what != What::Area(Area::Unattributed) || pace(row) > all / 2.0;
-            pace(row) >= all * NAMED_SHARE && is_known
+            let is_known = row.what != What::Area(Area::Unattributed) || row.pace() > all / 2.0;
+            row.pace() >= all * NAMED_SHARE && is_known
         });
         let is_first = |row: &Row| row.with.as_ref().is_some_and(|with| with.is_first);
         cause.rows.sort_by(|one, other| {
-            is_first(other).cmp(&is_first(one)).then(pace(other).total_cmp(&pace(one)))
+            is_first(other).cmp(&is_first(one)).then(other.pace().total_cmp(&one.pace()))
         });
     }
     causes.sort_by(|one, other| other.pace().total_cmp(&one.pace()));
@@ -97,16 +96,11 @@ fn causes(rows: &[Row]) -> Vec<Cause<'_>> {
 }
 
 pub(super) fn may_be_named(row: &Row) -> bool {
-    is_named(row) && pace(row) > 0.0 && (is_growth(row.growth.verdict) || is_early(row))
+    is_named(row) && row.pace() > 0.0 && (is_growth(row.growth.verdict) || is_early(row))
 }
 
 fn is_growth(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::GrowsWithoutBound | Verdict::GrowsToBound)
-}
-
-/// How fast it grows now, in bytes per hour.
-pub fn pace(row: &Row) -> f64 {
-    row.growth.rate.map_or(0.0, |rate| rate.bytes_per_hour)
 }
 
 /// The whole does not say where, parts are in their areas, and how much of its heap and its tables a collector touches is its own
@@ -139,7 +133,7 @@ fn is_unbounded_whole(row: &Row, rows: &[Row]) -> bool {
         .filter(|row| {
             row.growth.bound_bytes.is_some() && matches!(row.what, What::Area(area) if area != Area::JavaHeap)
         })
-        .map(|row| pace(row).max(0.0))
+        .map(|row| row.pace().max(0.0))
         .sum();
-    row.what == What::All && row.growth.verdict == Verdict::GrowsWithoutBound && bounded < pace(row) / 2.0
+    row.what == What::All && row.growth.verdict == Verdict::GrowsWithoutBound && bounded < row.pace() / 2.0
 }

@@ -9,12 +9,12 @@
 use super::headline;
 use super::history::History;
 use super::key::{Key, Measure, Named, Subject};
+use super::leak_row::{Holder, Row, What};
 use super::leak_series::{self, Accounts};
-use super::leaks::{Row, What};
 use crate::jvm::{HOLDER_UNKNOWN, VM_HOLDER};
 use crate::map::Area;
 use crate::map::heap::{self, OTHER_CLASSES};
-use crate::measure::growth::{self, Growth, Nature, Point, Verdict};
+use crate::measure::growth::{self, Nature, Point, Verdict};
 use std::cmp::Reverse;
 
 /// Areas whose bytes are in blocks of malloc that are in use.
@@ -32,24 +32,7 @@ const SORTED_BELOW: usize = 8;
 /// it holds, arrays and nodes of collections, takes more bytes than it.
 const OWN_SHARE: f64 = 0.01;
 
-/// A holder that grows, a group of class loaders, or a class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Holder {
-    pub kind: Named,
-    pub name: String,
-    /// Growth of the bytes of its blocks, its chunks of metaspace or its objects; in memory or not.
-    pub growth: Growth,
-    /// Blocks, loaders or instances, from the first account that has it to the last; `None`: not recorded.
-    pub count_grown: Option<i64>,
-}
-
 impl Holder {
-    /// Bytes per hour; as long as no rate is known, those of the whole time.
-    pub fn pace(&self) -> f64 {
-        let mean = self.growth.grown_bytes as f64 / self.growth.grown_seconds.max(1.0) * 3600.0;
-        self.growth.rate.map_or(mean, |rate| rate.bytes_per_hour)
-    }
-
     fn grows(&self) -> bool {
         self.is_rising() && !self.growth.is_small
     }
@@ -143,7 +126,7 @@ fn mark_by(
     let may_grow =
         |row: &Row| kind != Named::Class || row.growth.rate.is_some_and(|rate| rate.low_bytes_per_hour > 0.0);
     for row in rows.iter_mut().filter(|row| is_of(row) && may_grow(row)) {
-        let least = headline::pace(row) * NAMED_SHARE;
+        let least = row.pace() * NAMED_SHARE;
         let named = holders.iter().filter(|holder| least > 0.0 && holder.pace() >= least);
         row.held_by = named.take(NAMED_MAX).cloned().collect();
         own.iter().for_each(|own| add_own(&mut row.held_by, own));

@@ -1,8 +1,8 @@
 //! The prepared recordings, each asked at every minute from 2 to 20: the headline names what leaks or nothing.
 
 use super::*;
-use crate::record::counts::Count;
-use crate::record::headline::Headline;
+use crate::record::headline::{self, Headline};
+use crate::record::leak_row::Count;
 use crate::record::prepared::{END, Jvm, MB, jvms};
 
 fn jvm(name: &str) -> Jvm {

@@ -1,39 +1,16 @@
 //! Which areas of a JVM grow without bound, by its recording: the figures of each area as they were read (`leak_series`) go to
 //! `measure::growth`, with the bound of the area, where it has one.
 
-use super::counts::{self, Counted};
-use super::headline;
-use super::held_by::{self, Holder};
 use super::history::History;
 use super::key::{Key, Measure, Named, Subject};
+use super::leak_row::{Row, What};
 use super::leak_series::{self, Accounts};
 use super::since::Since;
+use super::{counts, held_by};
 use crate::base::Bytes;
 use crate::map::Area;
 use crate::measure::growth::{self, Growth, Nature, Point, Rate, Verdict};
 use std::cmp::Reverse;
-
-/// What is looked at.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
-    /// All but the Java heap, which has a bound of its own.
-    All,
-    /// What the last collection left.
-    HeapInUse,
-    Area(Area),
-    Part(Area, String),
-    Named(Named, String),
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    pub what: What,
-    pub growth: Growth,
-    /// What it grows with.
-    pub with: Option<Counted>,
-    /// Where it grows and holders were recorded, the ones that grow with it, the fastest first.
-    pub held_by: Vec<Holder>,
-}
 
 /// Parts smaller than this are crumbs.
 const PART_BYTES_MIN: u64 = 1 << 20;
@@ -109,7 +86,7 @@ pub fn judge(history: &History, from_seconds: f64, to_seconds: f64, parts: bool)
         let place =
             |row: &Row| (order(row.growth.verdict), Reverse(row.growth.level_bytes), row.what.clone());
         let grows = order(one.growth.verdict) == order(other.growth.verdict) && order(one.growth.verdict) < 2;
-        let faster = headline::pace(other).total_cmp(&headline::pace(one));
+        let faster = other.pace().total_cmp(&one.pace());
         if grows { faster.then_with(|| place(one).cmp(&place(other))) } else { place(one).cmp(&place(other)) }
     });
     rows

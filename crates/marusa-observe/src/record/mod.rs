@@ -4,8 +4,9 @@
 //! can be tried, and `cmd` does the rest. `key` names a series, `frame` is the bytes, `figures` goes from an
 //! account to series and back, `history` is what is known of one JVM over time, `pace` decides how often it is looked at how
 //! closely, `trust` how long a reading may take that failed before, `holders` which holders of malloc's blocks and classes are
-//! kept, and `note` has what no series says. `leaks` judges a history by the figures that were really read (`leak_series`),
-//! `headline` is its answer, `held_by` says who holds what grows, and `since` has what came after the last account.
+//! kept, and `note` has what no series says. `leaks` judges a history by the figures that were really read (`leak_series`), area
+//! by area (`leak_row`), `headline` is its answer, `held_by` says who holds what grows, and `since` has what came after the last
+//! account.
 
 pub mod compiled;
 pub mod counts;
@@ -17,6 +18,7 @@ pub mod held_by;
 pub mod history;
 pub mod holders;
 pub mod key;
+pub mod leak_row;
 pub mod leak_series;
 pub mod leaks;
 #[cfg(any(test, feature = "made-up"))]
