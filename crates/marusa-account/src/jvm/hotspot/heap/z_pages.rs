@@ -158,7 +158,8 @@ pub fn read(vm: &Hotspot, z: &Z, views: &[View]) -> Known<Vec<Page>> {
     Ok(pages)
 }
 
-/// The `ZPage` objects of the whole table, which lie in malloc's memory: each holds the bitmaps of its marks and, with generations, of remembered fields.
+/// The `ZPage` objects of the whole table, which lie in malloc's memory: each holds the bitmaps of its marks and, with generations,
+/// of remembered fields.
 pub fn objects(vm: &Hotspot) -> Known<Vec<Addr>> {
     let table = table(vm, &Z::read(vm)?)?;
     let mut objects: Vec<Addr> =
