@@ -1,6 +1,7 @@
 //! What needs neither root nor a JDK: the walls of the house, recorded JVMs, files of strangers. `make check` runs it.
 
 mod book;
+mod circles;
 mod crowd;
 mod deploy;
 mod faces;
