@@ -95,17 +95,17 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub fn usage(message: impl Into<String>) -> anyhow::Error {
-        Failure { status: 2, message: message.into() }.into()
+    pub fn usage(message: impl Display) -> anyhow::Error {
+        Failure { status: 2, message: message.to_string() }.into()
     }
-    pub fn target(message: impl Into<String>) -> anyhow::Error {
-        Failure { status: 3, message: message.into() }.into()
+    pub fn target(message: impl Display) -> anyhow::Error {
+        Failure { status: 3, message: message.to_string() }.into()
     }
-    pub fn rights(message: impl Into<String>) -> anyhow::Error {
-        Failure { status: 4, message: message.into() }.into()
+    pub fn rights(message: impl Display) -> anyhow::Error {
+        Failure { status: 4, message: message.to_string() }.into()
     }
     /// The target cannot be read, because a right is missing or for another reason.
-    pub fn unread(why: Why, message: impl Into<String>) -> anyhow::Error {
+    pub fn unread(why: Why, message: impl Display) -> anyhow::Error {
         if why == Why::Denied { Failure::rights(message) } else { Failure::target(message) }
     }
     /// A file cannot be read, or is not what it must be.

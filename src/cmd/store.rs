@@ -7,6 +7,7 @@ pub mod directory;
 use crate::record::Recording;
 use crate::store::layout::{self, File, Place};
 use crate::store::tables;
+use anyhow::anyhow;
 use bucket::Bucket;
 use std::io::{self, Seek, Write};
 use std::path::PathBuf;
@@ -26,11 +27,11 @@ pub struct Put {
 
 impl Store {
     /// "s3://BUCKET/PREFIX", or a directory. What a bucket has is not looked at: who may write there need not be able to list it.
-    pub fn open(text: &str) -> Result<Store, String> {
+    pub fn open(text: &str) -> anyhow::Result<Store> {
         match text.strip_prefix("s3://") {
             Some(rest) => Ok(Store::Bucket(Box::new(Bucket::open(rest)?))),
             None if text.contains("://") => {
-                Err(format!("cannot store into {text}: give a directory or s3://BUCKET/PREFIX"))
+                Err(anyhow!("cannot store into {text}: give a directory or s3://BUCKET/PREFIX"))
             }
             None => {
                 let root = PathBuf::from(text);
@@ -41,12 +42,12 @@ impl Store {
     }
 
     /// Writes all tables of a recording. After an error, the same call goes on: a file that is there already is written again.
-    pub fn put(&self, recording: &Recording, place: &Place) -> Result<Put, String> {
+    pub fn put(&self, recording: &Recording, place: &Place) -> anyhow::Result<Put> {
         let mut put = Put::default();
         for file in layout::files(recording, place) {
             let written = match self {
                 Store::Directory(root) => directory::write(root, &file, recording, place)
-                    .map_err(|error| format!("cannot write {}: {error}", root.join(&file.path).display())),
+                    .map_err(|error| anyhow!("cannot write {}: {error}", root.join(&file.path).display())),
                 Store::Bucket(bucket) => into_bucket(bucket, &file, recording, place),
             };
             let (rows, bytes) = written?;
@@ -63,9 +64,9 @@ fn into_bucket(
     file: &File,
     recording: &Recording,
     place: &Place,
-) -> Result<(u64, u64), String> {
+) -> anyhow::Result<(u64, u64)> {
     let failed =
-        |error: io::Error| format!("cannot write a temporary file: {error}; TMPDIR names another directory");
+        |error: io::Error| anyhow!("cannot write a temporary file: {error}; TMPDIR names another directory");
     let mut out = tempfile::tempfile().map_err(failed)?;
     let rows = tables::write(&mut out, file, recording, place).map_err(failed)?;
     out.flush().and_then(|()| out.rewind()).map_err(failed)?;

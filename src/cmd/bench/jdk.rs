@@ -5,6 +5,7 @@ use crate::cmd::Failure;
 use crate::experiment::arm_pages::ArmError;
 use crate::pages::Vm;
 use crate::pages::subject;
+use anyhow::Context;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -33,8 +34,8 @@ impl Jdk {
     }
 
     /// By its directory or its `java`.
-    fn at(path: &Path) -> Result<Jdk, String> {
-        let home = ask_jdk::home(path).map_err(|error| error.to_string())?;
+    fn at(path: &Path) -> anyhow::Result<Jdk> {
+        let home = ask_jdk::home(path)?;
         let (vm, feature, version) = release_of(&home)?;
         let version = version.unwrap_or_else(|| feature.to_string());
         let is_release = version.starts_with(&feature.to_string()) || version.starts_with("1.");
@@ -45,13 +46,13 @@ impl Jdk {
 
 /// The implementation, the release and the version of a JDK. Without the file `release` it must say itself which it is, before it
 /// can be given options.
-pub fn release_of(home: &Path) -> Result<(Vm, u32, Option<String>), String> {
+pub fn release_of(home: &Path) -> anyhow::Result<(Vm, u32, Option<String>)> {
     if let Some(known) = subject::release_of(ask_jdk::release(home).as_deref(), "") {
         return Ok(known);
     }
-    let said = ask_jdk::flags(home, &[]).map_err(|error| error.to_string())?;
+    let said = ask_jdk::flags(home, &[])?;
     subject::release_of(None, &said.version)
-        .ok_or_else(|| format!("{}: its JDK cannot be determined", home.display()))
+        .with_context(|| format!("{}: its JDK cannot be determined", home.display()))
 }
 
 impl JdkArgs {
@@ -177,6 +178,6 @@ mod tests {
         let one = one_of_each(all);
         assert_eq!(one.keys().copied().collect::<Vec<_>>(), [8, 17]);
         assert_eq!(one[&17].version, "17.0.9");
-        assert!(Jdk::at(place.path()).expect_err("none").contains("is not a JDK"));
+        assert!(Jdk::at(place.path()).expect_err("none").to_string().contains("is not a JDK"));
     }
 }

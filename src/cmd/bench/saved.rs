@@ -7,6 +7,7 @@ use crate::cmd::Failure;
 use crate::os::file_mode;
 use crate::os::input_file;
 use crate::os::place::Place;
+use anyhow::{Context, anyhow, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -95,20 +96,18 @@ fn parsed<S: Settings, T: DeserializeOwned>(
     text: &str,
     schema: &str,
     settings: &mut S,
-) -> Result<Vec<T>, String> {
+) -> anyhow::Result<Vec<T>> {
     let mut lines = text.lines();
     let head: Option<Head<Value>> = lines.next().and_then(|line| serde_json::from_str(line).ok());
-    let head = head.filter(|head| head.schema == schema).ok_or(format!("it holds no {schema}"))?;
+    let head = head.filter(|head| head.schema == schema).with_context(|| format!("it holds no {schema}"))?;
     let was: Option<S> = serde_json::from_value(head.settings).ok();
-    let was = was.ok_or("its settings are of another release")?;
+    let was = was.context("its settings are of another release")?;
     settings.take_seed(&was);
     if !settings.goes_on(&was) {
-        return Err(
-            "its trials were made with other settings, on another machine or by another JDK".to_string()
-        );
+        bail!("its trials were made with other settings, on another machine or by another JDK");
     }
     let trial = |(at, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| format!("line {} is not a trial: {error}", at + 2))
+        serde_json::from_str(line).map_err(|error| anyhow!("line {} is not a trial: {error}", at + 2))
     };
     lines.enumerate().map(trial).collect()
 }

@@ -10,6 +10,7 @@ use crate::experiment::trial_record::{SCHEMA, Trial};
 use crate::os::output_file::OutputFile;
 use crate::os::place::Place;
 use crate::os::{file_mode, input_file};
+use anyhow::anyhow;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -77,7 +78,7 @@ impl Store {
         let head: Head = serde_json::from_slice(&head).map_err(damaged)?;
         let mut store = Store::open(directory.clone(), false)?;
         let (trials, whole) = match input_file::read(directory.join(TRIALS), SAVED_BYTES_MAX) {
-            Ok(bytes) => parse(&bytes).map_err(no)?,
+            Ok(bytes) => parse(&bytes).map_err(|error| no(error.to_string()))?,
             Err(error) => return Err(no(format!("cannot read {TRIALS}: {error}"))),
         };
         store.file.set_len(whole).map_err(|error| unwritten(&directory, &error))?;
@@ -164,14 +165,14 @@ fn write_head(directory: &Path, head: &Head) -> io::Result<()> {
 }
 
 /// The trials, and how many bytes they take; a last line without its end is left out.
-fn parse(bytes: &[u8]) -> Result<(Vec<Trial>, u64), String> {
+fn parse(bytes: &[u8]) -> anyhow::Result<(Vec<Trial>, u64)> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let mut trials = Vec::new();
     for (index, line) in bytes[..whole].split(|byte| *byte == b'\n').enumerate() {
         if line.is_empty() {
             continue;
         }
-        let damaged = |why: String| format!("line {} of {TRIALS} is damaged: {why}", index + 1);
+        let damaged = |why: String| anyhow!("line {} of {TRIALS} is damaged: {why}", index + 1);
         let trial: Trial = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
         if trial.schema != SCHEMA {
             return Err(damaged(format!("its format is {}, not {SCHEMA}", trial.schema)));
@@ -198,7 +199,10 @@ mod tests {
         assert_eq!(trials[0].figure("wall_seconds"), Some(1.5));
         assert!(parse(b"{}\n").is_err());
         assert!(
-            parse(line.replace("trial/1", "trial/9").as_bytes()).expect_err("another").contains("trial/9")
+            parse(line.replace("trial/1", "trial/9").as_bytes())
+                .expect_err("another")
+                .to_string()
+                .contains("trial/9")
         );
         assert_eq!(parse(b"").expect("nothing"), (Vec::new(), 0));
     }

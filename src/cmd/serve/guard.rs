@@ -3,6 +3,7 @@
 
 use super::tls;
 use super::web_config::WebConfig;
+use anyhow::anyhow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{HeaderName, HeaderValue};
@@ -47,7 +48,7 @@ struct Rules {
 
 impl Guard {
     /// An error names the file and the key.
-    pub fn new(path: Option<&Path>) -> Result<Guard, String> {
+    pub fn new(path: Option<&Path>) -> anyhow::Result<Guard> {
         let rules = path.map(Rules::read).transpose()?.unwrap_or_default();
         Ok(Guard { path: path.map(Path::to_path_buf), rules: Mutex::new(rules), checks: Semaphore::new(1) })
     }
@@ -123,9 +124,9 @@ impl Guard {
 }
 
 impl Rules {
-    fn read(path: &Path) -> Result<Rules, String> {
+    fn read(path: &Path) -> anyhow::Result<Rules> {
         let config = WebConfig::read(path)?;
-        let fails = |why: String| format!("cannot use {}: {why}", path.display());
+        let fails = |why: anyhow::Error| anyhow!("cannot use {}: {why}", path.display());
         let mut files = vec![path.to_path_buf()];
         if let Some(tls) = &config.tls_server_config {
             files.extend([tls.cert_file.clone(), tls.key_file.clone()]);
@@ -137,10 +138,10 @@ impl Rules {
         let header = |(name, value): (&String, &String)| {
             let header = name.parse::<HeaderName>().ok().zip(value.parse::<HeaderValue>().ok());
             header.ok_or_else(|| {
-                fails(format!("http_server_config.headers.{name}: not a header that HTTP allows"))
+                fails(anyhow!("http_server_config.headers.{name}: not a header that HTTP allows"))
             })
         };
-        let headers = config.http_server_config.headers.iter().map(header).collect::<Result<_, _>>()?;
+        let headers = config.http_server_config.headers.iter().map(header).collect::<anyhow::Result<_>>()?;
         Ok(Rules { tls, users: config.basic_auth_users, headers, files, looked: None, known: HashSet::new() })
     }
 

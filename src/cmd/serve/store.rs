@@ -7,6 +7,7 @@ use crate::cmd::store::{Put, Store, directory};
 use crate::os::{file_mode, input_file, output_file};
 use crate::serve::Node;
 use crate::store::layout::Place;
+use anyhow::anyhow;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ impl Storing {
     }
 
     /// Stores what is finished and not stored, oldest first. `next`: the number of the first file that is not stored.
-    fn round(&self, next: &mut u64, node: &Node) -> Result<(), String> {
+    fn round(&self, next: &mut u64, node: &Node) -> anyhow::Result<()> {
         for (number, path) in file::older(&self.recording) {
             if number < *next {
                 continue;
@@ -118,26 +119,26 @@ impl Storing {
         String::from_utf8(text).ok()?.trim().parse().ok().filter(|number| *number < self.next)
     }
 
-    fn write_state(&self, number: u64) -> Result<(), String> {
+    fn write_state(&self, number: u64) -> anyhow::Result<()> {
         let path = self.state_path();
         output_file::replace(&path, file_mode::wanted(), format!("{number}\n").as_bytes())
             .map(drop)
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))
+            .map_err(|error| anyhow!("cannot write {}: {error}", path.display()))
     }
 }
 
 /// For a directory, a lock that no second service of this node gets. What a killed one left there is removed.
-pub fn lock(store: &Store, place: &Place) -> Result<Option<File>, String> {
+pub fn lock(store: &Store, place: &Place) -> anyhow::Result<Option<File>> {
     let Store::Directory(root) = store else { return Ok(None) };
     let path = root.join(format!(".marusa-{}.lock", place.node));
-    let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
+    let failed = |error: io::Error| anyhow!("cannot write {}: {error}", path.display());
     fs::create_dir_all(root).map_err(failed)?;
     let file = open(&path).map_err(failed)?;
     if file_lock::try_lock(&file).map_err(failed)? {
         directory::remove_left(root, place);
         return Ok(Some(file));
     }
-    Err(format!(
+    Err(anyhow!(
         "cannot store into {}: another marusa serve of node {} does; stop it, or give another directory",
         root.display(),
         place.node

@@ -3,6 +3,7 @@
 use super::web_config::{ClientAuth, Tls, Version};
 use crate::base::days_since_1970;
 use crate::os::input_file;
+use anyhow::{anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::path::Path;
@@ -25,14 +26,14 @@ pub struct Door {
 }
 
 impl Door {
-    pub fn open(tls: &Tls) -> Result<Door, String> {
+    pub fn open(tls: &Tls) -> anyhow::Result<Door> {
         let chain = certificates("cert_file", &tls.cert_file)?;
         let key = pem("key_file", &tls.key_file)?;
         let key =
             PrivateKeyDer::from_pem_slice(&key).map_err(|error| wrong("key_file", &tls.key_file, &error))?;
         let versions: &[_] = match (tls.min_version, tls.max_version) {
             (Version::TLS13, Version::TLS12) => {
-                return Err("tls_server_config.max_version: it is below min_version".to_string());
+                bail!("tls_server_config.max_version: it is below min_version");
             }
             (Version::TLS13, _) => &[&version::TLS13],
             (_, Version::TLS12) => &[&version::TLS12],
@@ -41,7 +42,7 @@ impl Door {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(versions)
-            .map_err(|error| format!("tls_server_config: {error}"))?;
+            .map_err(|error| anyhow!("tls_server_config: {error}"))?;
         let builder = match &tls.client_ca_file {
             Some(file) if tls.client_auth_type != ClientAuth::NoClientCert => {
                 let mut roots = RootCertStore::empty();
@@ -85,15 +86,15 @@ pub fn source_of(text: &str) -> String {
     format!("'sha256-{}'", hash.unwrap_or_default())
 }
 
-fn wrong(key: &str, path: &Path, error: &dyn std::fmt::Display) -> String {
-    format!("tls_server_config.{key}: {}: {error}", path.display())
+fn wrong(key: &str, path: &Path, error: &dyn std::fmt::Display) -> anyhow::Error {
+    anyhow!("tls_server_config.{key}: {}: {error}", path.display())
 }
 
-fn pem(key: &str, path: &Path) -> Result<Vec<u8>, String> {
+fn pem(key: &str, path: &Path) -> anyhow::Result<Vec<u8>> {
     input_file::read(path, PEM_BYTES_MAX).map_err(|error| wrong(key, path, &error))
 }
 
-fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(key: &str, path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let text = pem(key, path)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match found {

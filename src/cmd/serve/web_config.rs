@@ -2,6 +2,7 @@
 //! node_exporter and this service. An unknown key is an error that names it: a typo must not open the door.
 
 use crate::os::input_file;
+use anyhow::{anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,10 +67,10 @@ pub struct Http {
 
 impl WebConfig {
     /// Paths in it are relative to its directory. An error names the file and the key.
-    pub fn read(path: &Path) -> Result<WebConfig, String> {
-        let fails = |why: String| format!("cannot read {}: {why}", path.display());
-        let text = input_file::text(path, CONFIG_BYTES_MAX).map_err(|error| fails(error.to_string()))?;
-        let mut config = WebConfig::parse(&text).map_err(fails)?;
+    pub fn read(path: &Path) -> anyhow::Result<WebConfig> {
+        let text = input_file::text(path, CONFIG_BYTES_MAX).map_err(anyhow::Error::from);
+        let config = text.and_then(|text| WebConfig::parse(&text));
+        let mut config = config.map_err(|why| anyhow!("cannot read {}: {why}", path.display()))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         if let Some(tls) = &mut config.tls_server_config {
             tls.cert_file = directory.join(&tls.cert_file);
@@ -79,45 +80,41 @@ impl WebConfig {
         Ok(config)
     }
 
-    fn parse(text: &str) -> Result<WebConfig, String> {
-        let documents = YamlLoader::load_from_str(text).map_err(|error| error.to_string())?;
+    fn parse(text: &str) -> anyhow::Result<WebConfig> {
+        let documents = YamlLoader::load_from_str(text)?;
         let Some(document) = documents.first().filter(|document| !document.is_null()) else {
             return Ok(WebConfig::default());
         };
         let config: WebConfig = serde_path_to_error::deserialize(value(document)?)
-            .map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
+            .map_err(|error| anyhow!("{}: {}", error.path(), error.inner()))?;
         config.check()?;
         Ok(config)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> anyhow::Result<()> {
         for (user, hash) in &self.basic_auth_users {
             if hash.parse::<bcrypt::HashParts>().is_err() {
-                return Err(format!(
-                    "basic_auth_users.{user}: this is not a bcrypt hash; htpasswd -nBC 10 USER makes one"
-                ));
+                bail!("basic_auth_users.{user}: this is not a bcrypt hash; htpasswd -nBC 10 USER makes one");
             }
         }
         let Some(tls) = &self.tls_server_config else { return Ok(()) };
         match (tls.client_auth_type, &tls.client_ca_file) {
             (ClientAuth::NoClientCert, Some(_)) => {
-                Err("tls_server_config.client_ca_file: client_auth_type asks for no certificate".to_string())
+                bail!("tls_server_config.client_ca_file: client_auth_type asks for no certificate")
             }
             (ClientAuth::NoClientCert, None) if !tls.client_allowed_sans.is_empty() => {
-                Err("tls_server_config.client_allowed_sans: client_auth_type asks for no certificate"
-                    .to_string())
+                bail!("tls_server_config.client_allowed_sans: client_auth_type asks for no certificate")
             }
             (ClientAuth::NoClientCert, _) | (_, Some(_)) => Ok(()),
             (_, None) => {
-                Err("tls_server_config.client_ca_file: it is missing, and client_auth_type needs it"
-                    .to_string())
+                bail!("tls_server_config.client_ca_file: it is missing, and client_auth_type needs it")
             }
         }
     }
 }
 
 /// YAML as JSON.
-fn value(yaml: &Yaml) -> Result<serde_json::Value, String> {
+fn value(yaml: &Yaml) -> anyhow::Result<serde_json::Value> {
     use serde_json::Value;
     Ok(match yaml {
         Yaml::String(text) => Value::from(text.as_str()),
@@ -130,11 +127,11 @@ fn value(yaml: &Yaml) -> Result<serde_json::Value, String> {
             let pair = |(key, of): (&Yaml, &Yaml)| match key {
                 Yaml::String(key) => Ok((key.clone(), value(of)?)),
                 Yaml::Integer(key) => Ok((key.to_string(), value(of)?)),
-                _ => Err("a key is not text".to_string()),
+                _ => bail!("a key is not text"),
             };
-            Value::Object(map.iter().map(pair).collect::<Result<_, String>>()?)
+            Value::Object(map.iter().map(pair).collect::<anyhow::Result<_>>()?)
         }
-        Yaml::Alias(_) | Yaml::BadValue => return Err("an alias, or a value that is none".to_string()),
+        Yaml::Alias(_) | Yaml::BadValue => bail!("an alias, or a value that is none"),
     })
 }
 
@@ -145,7 +142,7 @@ mod tests {
     const HASH: &str = "$2b$04$EIiLLTVDcYFhKFNVGPLKXeTYwWfq6lXHGaTrdOYZWMEBYDFHdbCAC";
 
     fn error(text: &str) -> String {
-        WebConfig::parse(text).expect_err(text)
+        WebConfig::parse(text).expect_err(text).to_string()
     }
 
     #[test]

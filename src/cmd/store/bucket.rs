@@ -6,6 +6,7 @@ mod credentials;
 use crate::base::printable::escaped;
 use crate::base::rfc3339;
 use crate::cmd::web;
+use anyhow::{anyhow, bail};
 use credentials::{Credentials, variable};
 use ring::digest::{self, Context, SHA256};
 use ring::hmac;
@@ -35,11 +36,11 @@ pub struct Bucket {
 
 impl Bucket {
     /// "BUCKET/PREFIX". `AWS_ENDPOINT_URL_S3` and `AWS_ENDPOINT_URL` name another service than Amazon's.
-    pub fn open(text: &str) -> Result<Bucket, String> {
+    pub fn open(text: &str) -> anyhow::Result<Bucket> {
         let (name, prefix) = text.split_once('/').unwrap_or((text, ""));
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err(format!("cannot store into s3://{text}: it must be s3://BUCKET/PREFIX"));
+            bail!("cannot store into s3://{text}: it must be s3://BUCKET/PREFIX");
         }
         let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
         let region = region.unwrap_or_else(|| REGION.to_string());
@@ -56,11 +57,7 @@ impl Bucket {
         let tls = match scheme {
             "http" => TlsConfig::default(),
             "https" => trusted()?,
-            _ => {
-                return Err(
-                    "cannot read AWS_ENDPOINT_URL: it must be a URL as in http://localhost:9000".to_string()
-                );
-            }
+            _ => bail!("cannot read AWS_ENDPOINT_URL: it must be a URL as in http://localhost:9000"),
         };
         let agent = web::agent(TIMEOUT, tls);
         let shown = format!("s3://{}", text.trim_end_matches('/'));
@@ -68,12 +65,12 @@ impl Bucket {
     }
 
     /// Writes an object and returns its bytes. `key`: below the prefix.
-    pub fn put(&self, key: &str, file: &File) -> Result<u64, String> {
-        self.send(key, file).map_err(|why| format!("cannot write {}/{key}: {why}", self.shown))
+    pub fn put(&self, key: &str, file: &File) -> anyhow::Result<u64> {
+        self.send(key, file).map_err(|why| anyhow!("cannot write {}/{key}: {why}", self.shown))
     }
 
-    fn send(&self, key: &str, mut file: &File) -> Result<u64, String> {
-        let unread = |error: io::Error| format!("the temporary file cannot be read: {error}");
+    fn send(&self, key: &str, mut file: &File) -> anyhow::Result<u64> {
+        let unread = |error: io::Error| anyhow!("the temporary file cannot be read: {error}");
         let (hash, bytes) = hash(file).map_err(unread)?;
         file.rewind().map_err(unread)?;
         let credentials = Credentials::get(&self.agent)?;
@@ -90,19 +87,19 @@ impl Bucket {
         for (name, value) in headers.iter().skip(1) {
             asked = asked.header(*name, value);
         }
-        let mut answer = asked.send(file).map_err(|error| error.to_string())?;
+        let mut answer = asked.send(file)?;
         let said = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
         match answer.status().as_u16() {
             200..300 => Ok(bytes),
-            status => Err(format!("the service answers {status}{}", code(&said.unwrap_or_default()))),
+            status => Err(anyhow!("the service answers {status}{}", code(&said.unwrap_or_default()))),
         }
     }
 }
 
-fn trusted() -> Result<TlsConfig, String> {
+fn trusted() -> anyhow::Result<TlsConfig> {
     const VARIABLE: &str = "AWS_CA_BUNDLE";
     let named = variable(VARIABLE);
-    let roots = web::roots(named.as_deref().map(Path::new), VARIABLE).map_err(|error| error.to_string())?;
+    let roots = web::roots(named.as_deref().map(Path::new), VARIABLE)?;
     Ok(web::trusting(&roots))
 }
 

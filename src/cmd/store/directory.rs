@@ -5,6 +5,7 @@ use crate::os::{file_mode, input_file};
 use crate::record::Recording;
 use crate::store::layout::{File, Place};
 use crate::store::{sheet, tables};
+use anyhow::bail;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -47,7 +48,7 @@ pub fn remove_left(root: &Path, place: &Place) -> usize {
 }
 
 /// Fails where a table has files of a later version than ours.
-pub fn check(root: &Path) -> Result<(), String> {
+pub fn check(root: &Path) -> anyhow::Result<()> {
     for table in tables::Table::ALL {
         let clusters = newest_first(&root.join(table.directory())).into_iter().flat_map(|day| below(&day));
         let files = clusters.flat_map(|cluster| below(&cluster));
@@ -58,13 +59,13 @@ pub fn check(root: &Path) -> Result<(), String> {
             let version = found.as_deref().and_then(|schema| schema.rsplit_once('/')?.1.parse::<u64>().ok());
             if version.is_some_and(|version| version > tables::SCHEMA) {
                 let (root, path) = (root.display(), path.display());
-                return Err(format!(
+                bail!(
                     "cannot store into {root}: a newer marusa writes there: {path} has version {} of the table {}, and this \
                      marusa writes {}; update marusa, or give another directory",
                     version.unwrap_or_default(),
                     table.name(),
                     tables::SCHEMA
-                ));
+                );
             }
         }
     }
@@ -138,18 +139,18 @@ mod tests {
     #[test]
     fn files_of_a_newer_version_are_refused_and_damaged_ones_are_not_judged() {
         let (root, _, file) = stored();
-        assert_eq!(check(root.path()), Ok(()));
+        assert!(check(root.path()).is_ok());
         let next_to_it = root.path().join(&file.path).with_file_name("other.parquet");
         for damaged in [&b""[..], b"PAR1", b"\xff\xff\xff\xffPAR1", b"\x04\0\0\0PAR1", b"abcd\x04\0\0\0PAR1"]
         {
             fs::write(&next_to_it, damaged).expect("ours");
-            assert_eq!(check(root.path()), Ok(()), "{damaged:?}");
+            assert!(check(root.path()).is_ok(), "{damaged:?}");
         }
         let about = About { schema: Some("process/2".to_string()), ..About::default() };
         let mut out = Vec::new();
         Sheet::new(&mut out, &Table::Process.columns(), &about).finish().expect("memory");
         fs::write(&next_to_it, out).expect("ours");
-        let why = check(root.path()).expect_err("newer");
+        let why = check(root.path()).expect_err("newer").to_string();
         assert!(why.contains("version 2 of the table process") && why.contains("update marusa"), "{why}");
     }
 }

@@ -2,6 +2,7 @@
 //! a container at an address that the environment names. They expire, so each file is sent with new ones.
 
 use crate::os::input_file;
+use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
 use std::path::Path;
 use ureq::Agent;
@@ -32,38 +33,37 @@ pub fn variable(name: &str) -> Option<String> {
 }
 
 impl Credentials {
-    pub fn get(agent: &Agent) -> Result<Credentials, String> {
+    pub fn get(agent: &Agent) -> anyhow::Result<Credentials> {
         if let (Some(id), Some(secret)) = (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
             return Ok(Credentials { id, secret, token: variable("AWS_SESSION_TOKEN") });
         }
         let relative =
             || variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI").map(|path| format!("{ECS}{path}"));
-        let url = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI").or_else(relative).ok_or_else(|| {
-            "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the pod an identity"
-                .to_string()
-        })?;
-        let failed = |error: ureq::Error| format!("cannot get credentials: {error}");
+        let url = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI").or_else(relative).context(
+            "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the pod an identity",
+        )?;
+        let failed = |error: ureq::Error| anyhow!("cannot get credentials: {error}");
         let mut asked = agent.get(&url);
         if let Some(token) = token()? {
             asked = asked.header("authorization", token);
         }
         let mut answer = asked.call().map_err(failed)?;
         if !answer.status().is_success() {
-            return Err(format!("cannot get credentials: the answer is {}", answer.status()));
+            bail!("cannot get credentials: the answer is {}", answer.status());
         }
         let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(failed)?;
         let answer: Answer = serde_json::from_slice(&text)
-            .map_err(|_| "cannot get credentials: the answer has none".to_string())?;
+            .map_err(|_| anyhow!("cannot get credentials: the answer has none"))?;
         Ok(Credentials { id: answer.access_key_id, secret: answer.secret_access_key, token: answer.token })
     }
 }
 
 /// What shows that we are the container.
-fn token() -> Result<Option<String>, String> {
+fn token() -> anyhow::Result<Option<String>> {
     let Some(path) = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") else {
         return Ok(variable("AWS_CONTAINER_AUTHORIZATION_TOKEN"));
     };
     let bytes = input_file::read(Path::new(&path), TOKEN_BYTES_MAX)
-        .map_err(|error| format!("cannot read AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: {error}"))?;
+        .map_err(|error| anyhow!("cannot read AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: {error}"))?;
     Ok(Some(String::from_utf8_lossy(&bytes).trim().to_string()))
 }
