@@ -1,12 +1,11 @@
-//! What is to be planned, and the answer that there is no plan: data that the makers of steps and notes share with `plan`, which
-//! calls them.
+//! The request for a plan, and the error that no plan is possible. `plan` and the makers of its steps and notes share both.
 
 use super::feasible::Preference;
 use super::types::{HostId, Mode, Subject};
 use crate::base::{Bytes, Gap};
 use crate::os::host_memory::HostMemory;
 
-/// What is to be planned.
+/// A request for a plan.
 pub struct Request<'a> {
     pub subject: Subject,
     /// `None`: auto.
@@ -42,7 +41,7 @@ pub struct Running {
     pub thp_enabled: Option<bool>,
 }
 
-/// Why there is no plan.
+/// No plan is possible, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoPlan(pub String);
