@@ -45,12 +45,14 @@ pub struct Fragments {
 
 impl Fragments {
     /// `None`: not on this machine, and the reason was printed. Whoever has the lock of the host may take its memory.
-    pub fn make(_host: &mut Host) -> Option<Fragments> {
+    pub fn make(host: &mut Host) -> Option<Fragments> {
         let (available, needed) = (available_mib(), LEFT_MIB + HELD_MIB);
         if available < needed {
             skip(&format!("{available} MiB of memory are available, {needed} are needed"));
             return None;
         }
+        // kcompactd would put the pieces together of its own accord while they are made.
+        host.set("/proc/sys/vm/compaction_proactiveness".to_string(), "0").expect("root");
         let guardian = Guardian::start(&[
             format!("{THP}/enabled"),
             format!("{THP}/defrag"),

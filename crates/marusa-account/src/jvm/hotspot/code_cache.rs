@@ -4,6 +4,7 @@
 //! (src/hotspot/share/memory/heap.hpp; the header has a length of 8 bytes up to JDK 21 and of 4 in 25). The blocks are
 //! read in large pieces: some 50 MB of code would take seconds one block at a time.
 
+use super::class_graph::{addr_now, read_now};
 use super::owners::leads::{BlobMembers, Leads};
 use super::window::{Windows, word};
 use super::{Found, Hotspot};
@@ -55,8 +56,8 @@ pub fn each_method(vm: &Hotspot, visit: &mut dyn FnMut(&Windows, Addr, Bytes)) -
     let windows = Windows::new(vm.target);
     for heap in heaps(vm)? {
         let bounds = bounds(vm, heap)?;
-        Blocks::new(vm)?.walk(&windows, bounds, &mut |blocks, blob, bytes| {
-            let kind = blocks.count(vm, windows.u64(blob.plus(blocks.name_at))?, bytes);
+        Blocks::new(vm)?.walk(vm, &windows, bounds, &mut |blocks, blob, bytes| {
+            let kind = blocks.count(vm, blocks.name(vm, &windows, blob)?, bytes);
             if kind.ends_with("nmethod") {
                 visit(&windows, blob, bytes);
             }
@@ -147,8 +148,8 @@ fn walk_heap(vm: &Hotspot, bounds: Bounds, leads: &mut Leads) -> (BTreeMap<Strin
     };
     let windows = Windows::new(vm.target);
     let mut members = BlobMembers::read(vm);
-    let walked = blocks.walk(&windows, bounds, &mut |blocks, blob, bytes| {
-        let kind = blocks.count(vm, windows.u64(blob.plus(blocks.name_at))?, bytes);
+    let walked = blocks.walk(vm, &windows, bounds, &mut |blocks, blob, bytes| {
+        let kind = blocks.count(vm, blocks.name(vm, &windows, blob)?, bytes);
         members.see(&windows, blob, kind.ends_with("nmethod"), leads);
         Ok(())
     });
@@ -205,6 +206,7 @@ impl Blocks {
     /// Visits the `CodeBlob` in each used block, with the bytes of the block.
     fn walk(
         &mut self,
+        vm: &Hotspot,
         windows: &Windows,
         bounds: Bounds,
         visit: &mut dyn FnMut(&mut Blocks, Addr, Bytes) -> Result<(), Fault>,
@@ -216,7 +218,10 @@ impl Blocks {
                 return Ok(());
             }
             let gap = |fault: Fault| fault.gap("a block of the code heap");
-            windows.read(at, &mut header).map_err(gap)?;
+            windows
+                .read(at, &mut header)
+                .or_else(|fault| read_now(vm, at, &mut header, fault))
+                .map_err(gap)?;
             let length = if self.long_length { word(&header, 0) } else { word(&header, 0) & 0xffff_ffff };
             let room = (bounds.blocks_end.0 - at.0) >> bounds.segment_log2;
             if length == 0 || length > room {
@@ -229,6 +234,12 @@ impl Blocks {
             at = at.plus(bytes);
         }
         Err(Gap::new("blocks of the code heap", Why::OverLimit))
+    }
+
+    /// Of a method that was compiled just now it may lie in a new page, as may its block.
+    fn name(&self, vm: &Hotspot, windows: &Windows, blob: Addr) -> Result<u64, Fault> {
+        let at = blob.plus(self.name_at);
+        windows.addr(at).or_else(|_| addr_now(vm, at)).map(|name| name.0)
     }
 
     fn count(&mut self, vm: &Hotspot, name: u64, bytes: Bytes) -> &'static str {

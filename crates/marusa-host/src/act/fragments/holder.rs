@@ -14,8 +14,8 @@ use std::time::Duration;
 /// Slots that are taken between two looks at what is left: 32 MiB.
 const BETWEEN_LOOKS: usize = 16;
 const PAUSE: Duration = Duration::from_millis(5);
-/// Where the kernel gives none of the whole blocks: some lie where memory that can be moved may not go.
-const REST: Duration = Duration::from_millis(100);
+/// Rounds until blocks that the kernel refused are asked for again: some lie where memory that can be moved may not go.
+const REFUSED_FOR: u64 = 20;
 /// Before it is said to be made: the kernel frees pages of files for a while after memory was short, in whole blocks too.
 const ROUNDS_MAX: usize = 1000;
 /// Below it the kernel takes pages of files away.
@@ -43,7 +43,7 @@ pub fn hold(leave: Bytes, pinned: bool) -> Known<()> {
     }
     slots.give_back(held);
     for _ in 0..ROUNDS_MAX {
-        if break_up(&mut slots, held, pinned)? == 0 {
+        if break_up(&mut slots, whole_blocks(), held, pinned)? == 0 {
             break;
         }
         std::thread::sleep(PAUSE);
@@ -53,14 +53,18 @@ pub fn hold(leave: Bytes, pinned: bool) -> Known<()> {
     let line = serde_json::to_string(&made).map_err(|error| failed(&error.into()))?;
     let mut out = stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| failed(&error))?;
-    loop {
-        let wanted = whole_blocks();
-        let taken = break_up(&mut slots, held, pinned)?;
-        std::thread::sleep(if wanted > taken { REST } else { PAUSE });
+    let mut refused = 0;
+    for round in 0_u64.. {
+        let whole = whole_blocks();
+        if whole > refused || round % REFUSED_FOR == 0 {
+            refused = whole - break_up(&mut slots, whole, held, pinned)?;
+        }
+        std::thread::sleep(PAUSE);
         if available_bytes().ok_or_else(short)? < SHORT_BYTES {
-            return Err(short());
+            break;
         }
     }
+    Err(short())
 }
 
 /// What the kernel keeps of files goes first: it would free whole blocks of it for a long time.
@@ -92,9 +96,9 @@ fn whole_blocks() -> u64 {
     FreeMemory::now().map_or(0, |free| free.huge_blocks)
 }
 
-/// How many blocks that was.
-fn break_up(slots: &mut Slots, held: Bytes, pinned: bool) -> Known<u64> {
-    let taken = slots.take_blocks(whole_blocks());
+/// How many blocks that was, of the `whole` ones.
+fn break_up(slots: &mut Slots, whole: u64, held: Bytes, pinned: bool) -> Known<u64> {
+    let taken = slots.take_blocks(whole);
     if pinned {
         slots.pin()?;
     }

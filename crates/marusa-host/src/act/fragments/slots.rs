@@ -30,16 +30,9 @@ impl Slots {
     /// As many as memory of this size has.
     pub fn reserve(bytes: Bytes) -> Known<Slots> {
         let count = bytes / huge_page();
-        let length = ((count + 1) * huge_page()) as usize;
-        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping at a place that the kernel chooses. It is never given back: it ends with the process.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, kind, -1, 0)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(gap("memory to hold", &io::Error::last_os_error()));
-        }
-        let start = Addr((base as u64).next_multiple_of(huge_page()));
+        let length = (count + 1) * huge_page();
+        let base = map(Addr::NULL, length, 0).map_err(|error| gap("memory to hold", &error))?;
+        let start = base.up_to(huge_page());
         let slot = Slot { held: vec![0; pages().div_ceil(64) as usize], count: 0, is_pinned: false };
         let slots = Slots {
             start,
@@ -104,10 +97,16 @@ impl Slots {
         if is_resident(at.plus(base_page())) && is_resident(at.plus(huge_page() - base_page())) {
             return Some(slot);
         }
-        advise(at, huge_page(), libc::MADV_DONTNEED);
-        advise(at, huge_page(), libc::MADV_NOHUGEPAGE);
-        self.empty.push(slot);
+        self.emptied(slot);
         None
+    }
+
+    /// Where there is a page table, however empty, the kernel gives no huge page: it goes too (`free_pgtables`, mm/memory.c).
+    fn emptied(&mut self, slot: u32) {
+        // Where this fails, all stays as it is, and the slot gets small pages.
+        let _ = map(self.at(slot), huge_page(), libc::MAP_FIXED);
+        advise(self.at(slot), huge_page(), libc::MADV_NOHUGEPAGE);
+        self.empty.push(slot);
     }
 
     fn took(&mut self, slot: u32) {
@@ -146,7 +145,7 @@ impl Slots {
             if one.count <= u64::from(one.is_pinned) {
                 self.used.swap_remove(place);
                 if !one.is_pinned {
-                    self.empty.push(slot);
+                    self.emptied(slot);
                 }
             }
         }
@@ -167,6 +166,16 @@ impl Slots {
 
 fn pages() -> u64 {
     huge_page() / base_page()
+}
+
+/// Memory of zeros, at a place that the kernel chooses or, fixed, at this one.
+fn map(at: Addr, bytes: Bytes, fixed: libc::c_int) -> io::Result<Addr> {
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at a place that the kernel chooses, or in place of a part of one, to which no reference exists. It is
+    // never given back: it ends with the process.
+    let base = unsafe { libc::mmap(at.0 as *mut libc::c_void, bytes as usize, rights, kind, -1, 0) };
+    if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Addr(base as u64)) }
 }
 
 /// One byte of a page.
@@ -204,6 +213,21 @@ mod tests {
         slots.give_back(0);
         assert_eq!((slots.held_bytes(), slots.empty.len()), (0, 8));
         assert!(!is_resident(slots.at(0)) && !is_resident(slots.at(1)));
+    }
+
+    #[test]
+    fn a_slot_that_was_used_can_hold_a_block_again() {
+        let mut slots = Slots::reserve(huge_page()).expect("address space");
+        let mut is_taken = || {
+            slots.take_blocks(1) == 1 && {
+                slots.give_back(0);
+                true
+            }
+        };
+        if !(0..9).any(|_| is_taken()) {
+            return println!("skipped: the kernel gives no huge pages now");
+        }
+        assert!((0..9).any(|_| is_taken() && is_taken()), "its page table is in the way");
     }
 
     #[test]
