@@ -1,4 +1,4 @@
-use marusa::cmd::{Failure, commands};
+use marusa::cmd::{commands, status_of};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             marusa::say!("marusa: {error:#}");
-            ExitCode::from(error.downcast_ref::<Failure>().map_or(3, |failure| failure.status))
+            ExitCode::from(status_of(&error))
         }
     }
 }

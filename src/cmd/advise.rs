@@ -9,6 +9,7 @@ mod tests;
 
 use super::{Failure, amount, answer};
 use crate::advise::{self, Earlier, Wanted};
+use crate::base::{Refused, refuse};
 use crate::cmd::record::file;
 use crate::os::input_file;
 use crate::os::terminal::data;
@@ -55,13 +56,13 @@ pub struct AdviseArgs {
 }
 
 /// "2%", "0.5"; 0 to 1.
-fn percent(text: &str) -> Result<f64, String> {
+fn percent(text: &str) -> Result<f64, Refused> {
     let number: f64 =
         text.trim_end_matches('%').trim().parse().map_err(|_| "it must be a percentage".to_string())?;
     if number > 0.0 && number < 100.0 {
         Ok(number / 100.0)
     } else {
-        Err("it must be between 0 and 100 %".to_string())
+        refuse!("it must be between 0 and 100 %");
     }
 }
 

@@ -1,9 +1,10 @@
 //! Times and sizes as people write them: 60s, 5m, 64M, 1.5G.
 
+use crate::base::{Refused, refuse};
 use std::time::Duration;
 
 /// "500ms", "60s", "5m", "1h", "1d"; a bare number is seconds.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, Refused> {
     let (number, unit) = split(text)?;
     let seconds = match unit {
         "ms" => 1e-3,
@@ -11,21 +12,21 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "m" | "min" => 60.0,
         "h" => 3600.0,
         "d" => 86400.0,
-        _ => return Err(format!("'{unit}' is not a unit of time: ms, s, m, h, d")),
+        _ => refuse!("'{unit}' is not a unit of time: ms, s, m, h, d"),
     };
     match Duration::try_from_secs_f64(number * seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("must be a positive, finite duration".to_string()),
+        _ => refuse!("must be a positive, finite duration"),
     }
 }
 
 /// As `duration`, or none: "0".
-pub fn duration_or_none(text: &str) -> Result<Duration, String> {
+pub fn duration_or_none(text: &str) -> Result<Duration, Refused> {
     if matches!(text.trim(), "0" | "0s") { Ok(Duration::ZERO) } else { duration(text) }
 }
 
 /// "64M", "64MiB", "1.5g"; a bare number is bytes. Powers of 1024, as the JVM takes them.
-pub fn bytes(text: &str) -> Result<u64, String> {
+pub fn bytes(text: &str) -> Result<u64, Refused> {
     let (number, unit) = split(text)?;
     let unit = unit.to_ascii_lowercase();
     let power = match unit.trim_end_matches("ib").trim_end_matches('b') {
@@ -34,21 +35,25 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         "m" => 2,
         "g" => 3,
         "t" => 4,
-        _ => return Err(format!("'{unit}' is not a unit of memory: K, M, G, T")),
+        _ => refuse!("'{unit}' is not a unit of memory: K, M, G, T"),
     };
     let bytes = number * 1024f64.powi(power);
-    if bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err("it is too much".to_string()) }
+    if bytes < u64::MAX as f64 {
+        Ok(bytes as u64)
+    } else {
+        refuse!("it is too much");
+    }
 }
 
 /// "2%", "0.5".
-pub fn percent(text: &str) -> Result<f64, String> {
+pub fn percent(text: &str) -> Result<f64, Refused> {
     let number = text.trim_end_matches('%').trim().parse().ok();
-    number.filter(|number| *number > 0.0 && *number < 100.0).ok_or_else(|| "above 0, below 100".to_string())
+    number.filter(|number| *number > 0.0 && *number < 100.0).ok_or("above 0, below 100".into())
 }
 
-fn split(text: &str) -> Result<(f64, &str), String> {
+fn split(text: &str) -> Result<(f64, &str), Refused> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let number = text[..end].parse().map_err(|_| "it must begin with a number".to_string())?;
+    let number = text[..end].parse().map_err(|_| "it must begin with a number")?;
     Ok((number, &text[end..]))
 }
 

@@ -13,7 +13,7 @@ mod translation;
 use super::{Failure, amount, answer, check_output};
 use crate::act::door::identity;
 use crate::act::signals::{self, Blocked};
-use crate::base::{redact, rfc3339};
+use crate::base::{Refused, redact, refuse, rfc3339};
 use crate::cmd::pages::door::state_directory;
 use crate::cmd::progress;
 use crate::cmd::quiet::QuietArgs;
@@ -115,7 +115,7 @@ struct Pages {
 }
 
 impl Pages {
-    fn parse(text: &str) -> Result<Pages, String> {
+    fn parse(text: &str) -> Result<Pages, Refused> {
         let text = text.to_string();
         let (size, count) = match text.split_once(':') {
             Some((size, count)) => (Some(size.parse::<PageMode>()?), count),
@@ -127,26 +127,26 @@ impl Pages {
             ("none", None) => Pool::Leave,
             (count, Some(_)) => match count.parse() {
                 Ok(pages) if (1..=1 << 24).contains(&pages) => Pool::Pages(pages),
-                _ => return Err(format!("'{count}' is not a number of pages, and not auto")),
+                _ => refuse!("'{count}' is not a number of pages, and not auto"),
             },
-            _ => return Err("auto, none, hugetlb-2m:COUNT or hugetlb-1g:COUNT".to_string()),
+            _ => refuse!("auto, none, hugetlb-2m:COUNT or hugetlb-1g:COUNT"),
         };
         if !is_pool {
-            return Err("only hugetlb-2m and hugetlb-1g have pools".to_string());
+            refuse!("only hugetlb-2m and hugetlb-1g have pools");
         }
         Ok(Pages { text, size, pool })
     }
 }
 
-fn blocks(text: &str) -> Result<usize, String> {
+fn blocks(text: &str) -> Result<usize, Refused> {
     let count = text.parse().ok().filter(|count| (2..=BLOCKS_MAX).contains(count));
-    count.ok_or_else(|| format!("from 2 to {BLOCKS_MAX}"))
+    count.ok_or_else(|| Refused(format!("from 2 to {BLOCKS_MAX}")))
 }
 
-fn warm_up(text: &str) -> Result<WarmUp, String> {
+fn warm_up(text: &str) -> Result<WarmUp, Refused> {
     match text {
         "auto" => Ok(WarmUp::Found),
-        _ => text.parse().map(WarmUp::Blocks).map_err(|_| "a number of blocks, or auto".to_string()),
+        _ => text.parse().map(WarmUp::Blocks).map_err(|_| "a number of blocks, or auto".into()),
     }
 }
 

@@ -5,7 +5,7 @@ pub mod moment;
 pub mod source;
 
 use super::{Failure, amount, answer};
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused};
 use crate::jvm::hotspot::histogram::HeapWant;
 use crate::map::Area;
 use crate::map::diff::{self, Diff};
@@ -43,7 +43,7 @@ struct Limit {
     bytes: Bytes,
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
+fn limit(text: &str) -> Result<Limit, Refused> {
     let Some((name, size)) = text.split_once('=') else {
         return Ok(Limit { area: None, bytes: amount::bytes(text)? });
     };
@@ -108,7 +108,7 @@ mod tests {
     fn a_limit_of_all_or_of_an_area() {
         assert_eq!(limit("64M"), Ok(Limit { area: None, bytes: 64 << 20 }));
         assert_eq!(limit("malloc_freed=1G"), Ok(Limit { area: Some(Area::MallocFreed), bytes: 1 << 30 }));
-        assert!(limit("heap=1G").is_err_and(|error| error.contains("java_heap")));
+        assert!(limit("heap=1G").is_err_and(|error| error.0.contains("java_heap")));
         assert!(limit("java_heap=").is_err() && limit("").is_err());
     }
 }

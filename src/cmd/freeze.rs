@@ -9,7 +9,7 @@ use crate::os::terminal::stdout;
 use crate::show::json::{FreezeDocument, print_line};
 use crate::show::units::human;
 use crate::snapshot::{LoaderDetail, Want, file, take};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -35,8 +35,8 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     args.deadline.set(TARGET_ALONE);
     check_output(&args.output)?;
     let process = target::open(&args.target)?;
-    let bar = ProgressBar::with_draw_target(None, progress::target()).with_style(style("{msg}"));
-    bar.set_message(format!("reading pid {} ...", process.pid));
+    let bar = ProgressBar::with_draw_target(None, progress::target()).with_style(progress::style("{msg}"));
+    progress::say(&bar, &format!("reading pid {} ...", process.pid));
     bar.tick();
     let frozen = take::with_target(&process, |mut taking, memory, symbols| {
         taking.want = Want {
@@ -55,7 +55,7 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
     })?;
     let unwritable = |error: std::io::Error| Failure::unwritable(&args.output, error);
     let mut out = BufWriter::new(OutputFile::create(&args.output, file_mode::wanted()).map_err(unwritable)?);
-    bar.set_style(style("writing  [{wide_bar:.}] {binary_bytes} of {binary_total_bytes}"));
+    bar.set_style(progress::style("writing  [{wide_bar:.}] {binary_bytes} of {binary_total_bytes}"));
     let mut progress = |done, all| {
         bar.set_length(all);
         bar.set_position(done);
@@ -75,9 +75,4 @@ pub fn run(args: &FreezeArgs) -> anyhow::Result<u8> {
         );
     }
     Ok(0)
-}
-
-fn style(template: &str) -> ProgressStyle {
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    style.progress_chars("##-")
 }

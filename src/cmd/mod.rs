@@ -38,7 +38,7 @@ pub mod trim;
 mod web;
 pub mod why;
 
-use crate::base::Why;
+use crate::base::{Refused, Why};
 use crate::os::terminal::stdout;
 use crate::os::{file_mode, output_file};
 use crate::show::json;
@@ -92,6 +92,12 @@ fn answer_one<D: Serialize>(
 pub struct Failure {
     pub status: u8,
     pub message: String,
+}
+
+/// The exit status of an error of any command. What a user asked for and does not get is an error of usage.
+pub fn status_of(error: &anyhow::Error) -> u8 {
+    let of_type = if error.is::<Refused>() { 2 } else { 3 };
+    error.downcast_ref::<Failure>().map_or(of_type, |failure| failure.status)
 }
 
 impl Failure {

@@ -10,13 +10,12 @@ pub(super) mod watch;
 mod watched;
 mod worker;
 
-use super::{Failure, amount, target};
-use crate::act::signals::{Waiting, Woken};
+use super::{amount, target};
+use crate::act::signals::Woken;
 use crate::act::watchdog;
-use crate::base::Bytes;
 use crate::base::limits::RECORD_JVMS_MAX;
+use crate::base::{Bytes, Refused, refuse};
 use crate::os::host;
-use crate::os::process::Process;
 use crate::os::terminal::{stderr, stdout};
 use crate::record::since::Since;
 use crate::record::writer::Ending;
@@ -76,31 +75,29 @@ const JUDGED_MAX: usize = 5;
 const CPU_OF_ONE: f64 = 1.0;
 const CPU_OF_ALL: f64 = 10.0;
 
-pub(super) fn percent(text: &str) -> Result<f64, String> {
-    let number =
-        text.trim_end_matches('%').trim().parse::<f64>().map_err(|_| "it must be a number".to_string())?;
+pub(super) fn percent(text: &str) -> Result<f64, Refused> {
+    let number = text.trim_end_matches('%').trim().parse::<f64>().map_err(|_| "it must be a number")?;
     (number > 0.0 && number <= 1000.0)
         .then_some(number)
-        .ok_or_else(|| "it must be more than 0 and at most 1000".to_string())
+        .ok_or("it must be more than 0 and at most 1000".into())
 }
 
 /// "5m" is a time, "5M" a size, and "5" could be either.
-pub(super) fn keep(text: &str) -> Result<Keep, String> {
+pub(super) fn keep(text: &str) -> Result<Keep, Refused> {
     if text.ends_with(|last: char| last.is_ascii_digit()) {
-        return Err("it needs a unit: 1h, or 64M".to_string());
+        refuse!("it needs a unit: 1h, or 64M");
     }
     amount::duration(text)
         .map(Keep::Time)
         .or_else(|_| amount::bytes(text).map(Keep::Bytes))
-        .map_err(|_| "it is neither a time (30m, 1h) nor a size (64M, 1G)".to_string())
+        .map_err(|_| "it is neither a time (30m, 1h) nor a size (64M, 1G)".into())
 }
 
 pub fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     let target = args.target.as_deref().map(target::open).transpose()?;
-    let me = Process::own().map_err(|error| Failure::target(format!("/proc cannot be read: {error}")))?;
+    let me = target::own()?;
     let watched = target.as_ref().unwrap_or(&me);
-    let waiting = Waiting::on(watched)
-        .map_err(|error| Failure::target(format!("pid {} cannot be waited for: {error}", watched.pid)))?;
+    let waiting = target::waiting(watched)?;
     watchdog::start();
     let cpu = args.cpu.unwrap_or(if args.all { CPU_OF_ALL } else { CPU_OF_ONE });
     let asked = Asked {

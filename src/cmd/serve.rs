@@ -17,14 +17,15 @@ use super::record::watch::{Asked, Watch};
 use super::record::{keep, percent};
 use super::store::Store;
 use super::{Failure, amount};
-use crate::act::signals::Waiting;
 use crate::act::watchdog;
+use crate::base::Refused;
+use crate::cmd::target;
 use crate::os::identity::HostRoot;
-use crate::os::process::Process;
 use crate::os::{host, rights};
 use crate::serve::Node;
 use crate::serve::node::Limits;
 use crate::store::layout::Place;
+use anyhow::Context;
 use guard::Guard;
 use push::Push;
 use std::net::{SocketAddr, TcpListener};
@@ -83,19 +84,18 @@ pub struct ServeArgs {
 }
 
 /// "127.0.0.1:9466", "[::1]:9466", or an address alone.
-fn address(text: &str) -> Result<SocketAddr, String> {
+fn address(text: &str) -> Result<SocketAddr, Refused> {
     const PORT: u16 = 9466;
     let alone = || text.parse().map(|ip| SocketAddr::new(ip, PORT));
     text.parse::<SocketAddr>()
         .or_else(|_| alone())
-        .map_err(|_| "it must be an address, with or without a port: 127.0.0.1:9466, [::]:9466".to_string())
+        .map_err(|_| "it must be an address, with or without a port: 127.0.0.1:9466, [::]:9466".into())
 }
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
     let push = push::Settings::of(args.otlp.as_deref(), &|name| std::env::var(name).ok())?;
-    let me = Process::own().map_err(|error| Failure::target(format!("cannot read /proc: {error}")))?;
-    let waiting =
-        Waiting::on(&me).map_err(|error| Failure::target(format!("cannot wait for signals: {error}")))?;
+    let me = target::own()?;
+    let waiting = target::waiting(&me)?;
     let guard = Guard::new(args.web_config.as_deref()).map_err(Failure::usage)?;
     let host_root = args.host_root.as_deref().map_or_else(|| Ok(HostRoot::usual()), HostRoot::at);
     let host_root = host_root.map_err(|error| Failure::usage(format!("cannot open --host-root: {error}")))?;
@@ -127,7 +127,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
         Some(settings) => {
             let (shown, every) = (settings.shown(), args.otlp_every.unwrap_or(args.every));
             let push = Push::start(settings, every, node.clone(), limits.part_bytes())
-                .map_err(|error| Failure::target(format!("cannot push to {shown}: {error}")))?;
+                .with_context(|| format!("cannot push to {shown}"))?;
             crate::say!("marusa: pushing metrics to {shown}");
             Some(push)
         }
@@ -139,8 +139,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<u8> {
     }
     let scheme = if guard.is_tls() { "https" } else { "http" };
     warn(&guard);
-    http::start(listener, node, guard)
-        .map_err(|error| Failure::target(format!("cannot answer on {address}: {error}")))?;
+    http::start(listener, node, guard).with_context(|| format!("cannot answer on {address}"))?;
     crate::say!("marusa: listening on {scheme}://{address}");
     let ended = watch.run(&waiting, Status::new(None));
     push.into_iter().for_each(Push::finish);

@@ -5,10 +5,9 @@ pub(super) mod trace;
 mod watch;
 
 use super::{amount, target};
-use crate::act::signals::Waiting;
 use crate::act::tracing::Wanted;
 use crate::act::watchdog;
-use crate::base::{Why, redact};
+use crate::base::{Refused, Why, redact, refuse};
 use crate::measure::kinds::Kinds;
 use crate::measure::stalls::table::By;
 use crate::os::host_pages::HostPages;
@@ -70,7 +69,7 @@ struct Asked {
 }
 
 /// `stalls 5s 3` has no target: what reads as a time with its unit is none. A number alone is a pid.
-fn asked(words: [Option<&str>; 3]) -> Result<Asked, String> {
+fn asked(words: [Option<&str>; 3]) -> Result<Asked, Refused> {
     let is_time = |word: &str| {
         word.ends_with(|last: char| last.is_ascii_alphabetic()) && amount::duration(word).is_ok()
     };
@@ -80,7 +79,7 @@ fn asked(words: [Option<&str>; 3]) -> Result<Asked, String> {
         first => (first, second, third),
     };
     if target.is_none() && third.is_some() {
-        return Err(format!("'{}' is not expected after INTERVAL and COUNT", third.unwrap_or_default()));
+        refuse!("'{}' is not expected after INTERVAL and COUNT", third.unwrap_or_default());
     }
     let count = count.map(|count| count.parse::<u64>().ok().filter(|count| *count > 0).ok_or(count));
     let count = count.transpose().map_err(|count| format!("COUNT is a number from 1, not '{count}'"))?;
@@ -100,13 +99,11 @@ pub fn run(args: &StallsArgs) -> anyhow::Result<u8> {
     let words = [&args.target, &args.interval, &args.count].map(|word| word.as_deref());
     let asked = asked(words).map_err(super::Failure::usage)?;
     let target = asked.target.as_deref().map(target::open).transpose()?;
-    let me =
-        Process::own().map_err(|error| super::Failure::target(format!("/proc cannot be read: {error}")))?;
+    let me = target::own()?;
     // Before anything is watched: to look at the runtime takes memory, and is not a stall of the target's.
     let kinds = target.as_ref().map(kinds).unwrap_or_default();
     let watched = target.as_ref().unwrap_or(&me);
-    let waiting = Waiting::on(watched)
-        .map_err(|error| super::Failure::target(format!("pid {} cannot be watched: {error}", watched.pid)))?;
+    let waiting = target::waiting(watched)?;
     let by = args.by.unwrap_or(if target.is_some() { By::Kind } else { By::Process });
     let command = target.as_ref().map(|target| redact::command(&target.arguments().unwrap_or_default()));
     let (kernel, pages, namespaces) = (host::kernel_release(), HostPages::read(&me), Namespaces::ours());
@@ -148,7 +145,7 @@ fn kinds(process: &Process) -> Kinds {
 mod tests {
     use super::*;
 
-    fn of(words: &[&str]) -> Result<(Option<String>, u64, u64), String> {
+    fn of(words: &[&str]) -> Result<(Option<String>, u64, u64), Refused> {
         let word = |at: usize| words.get(at).copied();
         let asked = asked([word(0), word(1), word(2)])?;
         Ok((asked.target, asked.interval.as_millis() as u64, asked.tables))
@@ -167,8 +164,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_said() {
-        assert!(of(&["5s", "0"]).is_err_and(|error| error.contains("COUNT")));
-        assert!(of(&["5s", "3", "4"]).is_err_and(|error| error.contains("'4'")));
-        assert!(of(&["tomcat", "soon"]).is_err_and(|error| error.contains("INTERVAL")));
+        assert!(of(&["5s", "0"]).is_err_and(|error| error.0.contains("COUNT")));
+        assert!(of(&["5s", "3", "4"]).is_err_and(|error| error.0.contains("'4'")));
+        assert!(of(&["tomcat", "soon"]).is_err_and(|error| error.0.contains("INTERVAL")));
     }
 }

@@ -1,6 +1,7 @@
 //! What a command examines: the JVM that the user named, or the snapshot that a file keeps; and the failure where there is none.
 
 use super::Failure;
+use crate::act::signals::Waiting;
 use crate::base::limits::TargetLimits;
 use crate::base::{Bytes, Gap, Why};
 use crate::os::core::Core;
@@ -11,6 +12,7 @@ use crate::show::units::human;
 use crate::snapshot::file::{FileError, Frozen};
 use crate::snapshot::resolve::{self, ResolveError};
 use crate::snapshot::{self, Snapshot, Want};
+use anyhow::Context;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -76,7 +78,12 @@ pub fn resident(process: &Process) -> anyhow::Result<Bytes> {
 
 /// This process, through which the host is read.
 pub fn own() -> anyhow::Result<Process> {
-    Process::own().map_err(|error| Failure::target(error.to_string()))
+    Process::own().context("cannot read /proc")
+}
+
+/// Where a signal to us is waited for, and the end of this process.
+pub fn waiting(process: &Process) -> anyhow::Result<Waiting> {
+    Waiting::on(process).with_context(|| format!("cannot watch pid {}", process.pid))
 }
 
 pub fn check_jvm(process: &Process, mappings: &[Mapping]) -> anyhow::Result<()> {

@@ -71,8 +71,7 @@ pub fn run(args: &TlbArgs) -> anyhow::Result<u8> {
         Ok(set) => set,
         Err(gap) => return uncounted(gap),
     };
-    let waiting = Waiting::on(&process)
-        .map_err(|error| Failure::target(format!("pid {} cannot be watched: {error}", process.pid)))?;
+    let waiting = target::waiting(&process)?;
     watchdog::start();
     let counters = match Counters::open(&process, set.clone(), &[Mode::User, Mode::Kernel]) {
         Ok(counters) => counters,

@@ -11,6 +11,7 @@ use crate::show::json::print_line;
 use crate::show::look::TopDocument;
 use crate::show::tui::model::View;
 use crate::show::tui::{self, Action, Key, Model, News, Style};
+use anyhow::Context;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use looks::{Looking, Wish};
 use ratatui::{DefaultTerminal, crossterm};
@@ -79,7 +80,7 @@ fn start(looking: Looking) -> anyhow::Result<(Receiver<News>, Sender<Wish>)> {
     let (wishes, wished) = channel();
     std::thread::Builder::new()
         .spawn(move || looking.run(&news, &wished))
-        .map_err(|error| Failure::target(format!("cannot start the sampling thread: {error}")))?;
+        .context("cannot start the sampling thread")?;
     Ok((heard, wishes))
 }
 

@@ -3,9 +3,9 @@
 
 use super::{Failure, amount, answer_one, target};
 use crate::act::attach::{self, AttachError, Attached};
-use crate::act::signals::{Waiting, Woken};
+use crate::act::signals::Woken;
 use crate::act::trim::{self as act, Receipt, TrimError, Way};
-use crate::base::{Bytes, Gap, Known, Why};
+use crate::base::{Bytes, Gap, Known, Refused, Why, refuse};
 use crate::map;
 use crate::map::trim::{self, Outcome, Prediction};
 use crate::os::live::Live;
@@ -75,18 +75,18 @@ impl Before {
 }
 
 /// By which way this JVM could be trimmed, or why by none.
-fn way(process: &Process, prediction: &Known<Prediction>, load_agent: bool) -> Result<Way, String> {
+fn way(process: &Process, prediction: &Known<Prediction>, load_agent: bool) -> Result<Way, Refused> {
     if let Err(Gap { what, why: Why::NotInThisRuntime, .. }) = prediction {
-        return Err(what.clone());
+        return Err(what.as_str().into());
     }
     match act::has_command(process) {
         _ if load_agent => Ok(Way::AgentLibrary),
         Some(true) | None => Ok(Way::JvmCommand),
-        Some(false) => Err(format!(
+        Some(false) => refuse!(
             "this JVM has no {} (17.0.9 and 18 brought it); --load-agent lets it load a small library that calls \
              malloc_trim in one of its own threads",
             act::COMMAND
-        )),
+        ),
     }
 }
 
@@ -105,7 +105,7 @@ fn once(process: &Process, args: &TrimArgs) -> anyhow::Result<u8> {
         show::before(&mut out, &before.snapshot, &map, &before.prediction)?;
     }
     let (status, not_done) = match (&way, left_alone) {
-        (Err(why), _) => (1, Some(why.clone())),
+        (Err(why), _) => (1, Some(why.to_string())),
         (_, Some(why)) => (0, Some(why)),
         (Ok(_), None) => (0, None),
     };
@@ -264,8 +264,7 @@ fn repeat(process: &Process, args: &TrimArgs, every: Duration) -> anyhow::Result
         status: 1,
         message: format!("pid {} cannot be trimmed: {message}", process.pid),
     })?;
-    let waiting = Waiting::on(process)
-        .map_err(|error| Failure::target(format!("pid {} cannot be waited for: {error}", process.pid)))?;
+    let waiting = target::waiting(process)?;
     let mut attached = None;
     let mut next = Instant::now();
     let mut before = Some(before);

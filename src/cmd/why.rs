@@ -6,7 +6,7 @@ use super::record::file;
 use super::{Failure, amount, answer, progress, target};
 use crate::base::limits::TARGET_ALONE;
 use crate::base::printable::escaped;
-use crate::base::{Bytes, Gap, Known, Why, human};
+use crate::base::{Bytes, Gap, Known, Refused, Why, human, refuse};
 use crate::doctor::{self, Facts, HostFacts, JvmFacts};
 use crate::jvm::ClassObjects;
 use crate::jvm::hotspot::histogram::HeapWant;
@@ -51,10 +51,10 @@ pub struct WhyArgs {
     deadline: DeadlineArgs,
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+fn time(text: &str) -> Result<Duration, Refused> {
     let time = amount::duration_or_none(text)?;
     if time > TIME_MAX {
-        Err("it must be a day at most; `marusa record` watches longer".to_string())
+        refuse!("it must be a day at most; `marusa record` watches longer");
     } else {
         Ok(time)
     }

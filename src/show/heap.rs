@@ -2,11 +2,10 @@
 
 use super::text::{gap_rows, who};
 use super::units::{counted, human, human_or_dash, indented, percent};
-use crate::base::Bytes;
+use crate::base::{Bytes, size};
 use crate::jvm::{ClassObjects, Duplicates};
 use crate::map::heap::{HeapObjects, HeapTotals};
 use crate::os::machine::{base_page, huge_page};
-use crate::os::page_kind::size_name;
 use crate::show::table::Table;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -92,8 +91,7 @@ fn page_columns(classes: &[ClassObjects]) -> Vec<(Bytes, Bytes)> {
 }
 
 fn title(first: Bytes, last: Bytes) -> String {
-    let name = |size| size_name(size).to_uppercase();
-    if first == last { format!(">{}", name(first)) } else { format!(">{}-{}", name(first), name(last)) }
+    if first == last { format!(">{}", size(first)) } else { format!(">{}-{}", size(first), size(last)) }
 }
 
 fn on_pages(row: &ClassObjects, first: Bytes, last: Bytes) -> Bytes {

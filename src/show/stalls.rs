@@ -6,11 +6,10 @@ mod host;
 mod json;
 
 use super::width::width;
-use crate::base::{Gap, rfc3339};
+use crate::base::{Gap, rfc3339, size};
 use crate::measure::stalls::interval::{Figures, Missing};
 use crate::measure::stalls::table::{By, Row, Traced, Who, share};
 use crate::measure::stalls::{Report, Stall};
-use crate::os::page_kind::size_name;
 use crate::os::thp::Thp;
 use crate::show::units::{counted, hanging, more, prose, shorten};
 use std::io::{self, Write};
@@ -111,7 +110,11 @@ huge pages is not in it";
 fn causes(out: &mut dyn Write, total: &Row) -> io::Result<()> {
     let mut parts = Vec::new();
     for (order, (got, failed)) in total.counts.allocations.iter().filter(|(_, (_, failed))| *failed > 0) {
-        parts.push(format!("{failed} of {} pages of {} were unavailable", got + failed, size(Some(*order))));
+        parts.push(format!(
+            "{failed} of {} pages of {} were unavailable",
+            got + failed,
+            size_of(Some(*order))
+        ));
     }
     if total.counts.spoiled > 0 {
         parts.push(format!("{} broken for small ones", counted(total.counts.spoiled, "huge page")));
@@ -192,7 +195,7 @@ fn row(out: &mut dyn Write, row: &Row, seconds: f64) -> io::Result<()> {
     let cpu_ms = row.cpu_ms.as_ref().ok().copied().unwrap_or(0.0);
     let waits = row.lines.iter().filter(|line| line.stall.is_wait()).count();
     for line in &row.lines {
-        let names = [std::mem::take(&mut who), stall_word(line.stall, columns.has_p99), size(line.order)];
+        let names = [std::mem::take(&mut who), stall_word(line.stall, columns.has_p99), size_of(line.order)];
         columns.line(out, cells(names, &line.figures, seconds, cpu_ms))?;
     }
     if waits != 1 || row.who == Who::Total {
@@ -262,8 +265,9 @@ fn stall_word(stall: Stall, is_wide: bool) -> String {
 }
 
 /// "2m", "64k"; empty where there is no order.
-fn size(order: Option<u32>) -> String {
-    order.and_then(|order| 4096_u64.checked_shl(order)).map_or(String::new(), size_name)
+fn size_of(order: Option<u32>) -> String {
+    let bytes = order.and_then(|order| 4096_u64.checked_shl(order));
+    bytes.map_or(String::new(), |bytes| size(bytes).to_lowercase())
 }
 
 /// "0.04", "12.3", "4567": three digits say enough.

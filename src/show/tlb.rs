@@ -5,12 +5,11 @@ mod json;
 
 use super::stalls::gaps;
 use super::width::width;
-use crate::base::{Bytes, Gap, Known, rfc3339};
+use crate::base::{Bytes, Gap, Known, rfc3339, size};
 use crate::measure::events::{Model, Side};
 use crate::measure::interval::Count;
 use crate::measure::tlb::{Report, Row, Walks, Who};
 use crate::os::cpu::Cpu;
-use crate::os::page_kind::size_name;
 use crate::os::perf::Mode;
 use crate::show::table::Table;
 use crate::show::units::{counted, hanging, human, paragraph, pasted, prose, shorten};
@@ -225,12 +224,13 @@ fn add(lines: &mut Lines, row: &Row, mut name: String, by_size: bool) {
         sizes.sort_unstable();
         sizes.dedup();
         let letter = &mode_word(mode.mode)[..1];
-        for size in &sizes {
+        for page_bytes in &sizes {
             let page = |side| {
                 let mut pages = mode.side(side)?.pages.iter();
-                pages.find(|page| page.page_bytes == *size).map(|page| &page.walks)
+                pages.find(|page| page.page_bytes == *page_bytes).map(|page| &page.walks)
             };
-            lines.push([&name, letter, &size.map_or("any".to_string(), size_name)], SIDES.map(page));
+            let name_of_size = page_bytes.map_or("any".to_string(), |bytes| size(bytes).to_lowercase());
+            lines.push([&name, letter, &name_of_size], SIDES.map(page));
             name.clear();
         }
         if sizes.is_empty() {

@@ -3,6 +3,7 @@
 //! bring those of all eight, 0.2 MB.
 
 use super::tables::Table;
+use anyhow::anyhow;
 use parquet::basic::{LogicalType, TimeUnit, Type};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
@@ -38,7 +39,7 @@ pub struct Columns {
 
 impl<R: ChunkReader + 'static> Rows<R> {
     /// The columns of these names that the file has. `Err`: it is not of this table, or of a later version.
-    pub fn of(file: R, table: Table, names: &[&'static str]) -> Result<Rows<R>, String> {
+    pub fn of(file: R, table: Table, names: &[&'static str]) -> anyhow::Result<Rows<R>> {
         let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(&file))?;
         let facts = metadata.file_metadata();
         let pairs = facts.key_value_metadata().map_or(&[][..], |pairs| pairs);
@@ -46,7 +47,7 @@ impl<R: ChunkReader + 'static> Rows<R> {
             pairs.iter().find(|pair| pair.key == "marusa.schema").and_then(|pair| pair.value.as_deref());
         let ours = format!("{}/1", table.name());
         if let Some(other) = schema.filter(|schema| *schema != ours) {
-            return Err(format!("its schema is {other}, and this version reads {ours}: use a newer marusa"));
+            anyhow::bail!("its schema is {other}, and this version reads {ours}: use a newer marusa");
         }
         let columns = facts.schema_descr().columns().iter().enumerate();
         let wanted = columns.filter_map(|(place, column)| {
@@ -61,7 +62,7 @@ impl<R: ChunkReader + 'static> Rows<R> {
         Ok(Rows { wanted: wanted.collect(), file: Arc::new(file), metadata })
     }
 
-    pub fn each(&self, mut take: impl FnMut(&Columns) -> Result<(), String>) -> Result<(), String> {
+    pub fn each(&self, mut take: impl FnMut(&Columns) -> anyhow::Result<()>) -> anyhow::Result<()> {
         for group in self.metadata.row_groups() {
             take(&guarded(|| self.columns(group))?)?;
         }
@@ -112,15 +113,12 @@ impl<R: ChunkReader + 'static> Rows<R> {
 /// The library's readers panic at some damaged files (parquet 60.1, column/reader/decoder.rs: "Decoder for dict should have been
 /// set"); to us that is an error like others. Only for programs that read a store in one thread: what a panic prints is the whole
 /// process's.
-fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> anyhow::Result<T> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let result = panic::catch_unwind(AssertUnwindSafe(read));
     panic::set_hook(hook);
-    match result {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(_) => Err("it is damaged".to_string()),
-    }
+    Ok(result.map_err(|_| anyhow!("it is damaged"))??)
 }
 
 /// The values of a flat column, `None` where a row has none.

@@ -122,7 +122,8 @@ fn only_os_act_and_cmd_touch_the_machine() {
 fn only_the_terminal_module_writes_to_the_terminal() {
     let mut broken = Vec::new();
     for (path, text) in sources() {
-        if path.ends_with("os/terminal.rs") {
+        // A bar is drawn by a library, and its words are escaped there.
+        if path.ends_with("os/terminal.rs") || path.ends_with("cmd/progress.rs") {
             continue;
         }
         for (index, line) in without_tests(&text).lines().enumerate() {
@@ -147,6 +148,10 @@ fn reaches_the_terminal(line: &str) -> bool {
         "/dev/tty",
         "ProgressDrawTarget::stderr",
         "ProgressDrawTarget::stdout",
+        ".set_message(",
+        ".with_message(",
+        ".with_prefix(",
+        ".set_prefix(",
     ];
     let imports = line.contains("std::io::{") && (line.contains("stdout") || line.contains("stderr"));
     imports || words.iter().any(|word| line.contains(word))

@@ -10,6 +10,7 @@ use crate::record::key::{Key, Measure, Subject};
 use crate::record::writer::Ending;
 use crate::store::read::{Columns, Rows};
 use crate::store::tables::Table;
+use anyhow::Context;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ pub fn read(root: &Path, since: Duration) -> anyhow::Result<Vec<History>> {
         }
         for path in files {
             let added = input_file::open(&path)
-                .map_err(|error| error.to_string())
+                .map_err(anyhow::Error::from)
                 .and_then(|file| Rows::of(file, table, &wanted(table)))
                 .and_then(|rows| rows.each(|columns| store.add(table, columns)));
             added.map_err(|error| Failure::unreadable(&path, error))?;
@@ -126,12 +127,12 @@ const MEASURES: [Measure; 17] = [
 ];
 
 impl Store {
-    fn add(&mut self, table: Table, columns: &Columns) -> Result<(), String> {
+    fn add(&mut self, table: Table, columns: &Columns) -> anyhow::Result<()> {
         let rows = columns.len();
         self.rows_left = self
             .rows_left
             .checked_sub(rows as u64)
-            .ok_or("the store has too many rows: a shorter --since, or an engine (marusa fleet sql)")?;
+            .context("the store has too many rows: a shorter --since, or an engine (marusa fleet sql)")?;
         for row in 0..rows {
             let (Some(time), Some(id)) = (columns.long("time", row), columns.text("jvm_id", row)) else {
                 continue;

@@ -10,7 +10,7 @@ use super::throughput::server_jdk;
 use crate::act::programs::Programs;
 use crate::act::server::recipe;
 use crate::act::signals::{self, Blocked};
-use crate::base::{Bytes, rfc3339};
+use crate::base::{Bytes, Refused, rfc3339};
 use crate::cmd::{Failure, amount, answer, check_output, write_output};
 use crate::experiment::bench::account_series::{self as experiment, Program, Run, Settings};
 use crate::show::bench::account as show;
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let installed: Vec<(Program, PathBuf)> = installed
         .into_iter()
-        .map(|(program, directory)| directory.map(|directory| (program, directory)).map_err(Failure::usage))
+        .map(|(program, directory)| directory.map(|directory| (program, directory)))
         .collect::<Result<_, _>>()?;
     [&args.csv, &args.html].into_iter().flatten().try_for_each(|path| check_output(path))?;
     // Held to the end: a signal ends the run that is under way, and what was seen until then is shown.
@@ -129,7 +129,7 @@ fn settings(args: &Args, jdk: &Jdk) -> anyhow::Result<Settings> {
 impl saved::Settings for Settings {}
 
 /// Where each program lies, or what would bring it.
-fn installed(args: &Args) -> Vec<(Program, Result<PathBuf, String>)> {
+fn installed(args: &Args) -> Vec<(Program, Result<PathBuf, Refused>)> {
     let fetch = args.fetch && !args.dry_run;
     let of = |program: &Program| {
         let (recipe, named) = match program {
@@ -141,7 +141,7 @@ fn installed(args: &Args) -> Vec<(Program, Result<PathBuf, String>)> {
             Program::Pmd => (&recipe::PMD, &None),
         };
         let directory = recipe.directory(named.as_deref(), fetch);
-        (*program, directory.map_err(|error| error.to_string()))
+        (*program, directory.map_err(|error| error.to_string().into()))
     };
     args.program.iter().map(of).collect()
 }
@@ -149,10 +149,12 @@ fn installed(args: &Args) -> Vec<(Program, Result<PathBuf, String>)> {
 fn dry_run(
     args: &Args,
     settings: &Settings,
-    installed: &[(Program, Result<PathBuf, String>)],
+    installed: &[(Program, Result<PathBuf, Refused>)],
 ) -> anyhow::Result<u8> {
-    let missing: Vec<&str> =
-        installed.iter().filter_map(|(_, directory)| directory.as_ref().err().map(String::as_str)).collect();
+    let missing: Vec<&str> = installed
+        .iter()
+        .filter_map(|(_, directory)| directory.as_ref().err().map(|why| why.0.as_str()))
+        .collect();
     answer(
         args.json,
         || show::BenchAccountDocument::dry_run(settings, &missing),

@@ -4,6 +4,7 @@ use super::rounds::{RoundsArgs, SavedArgs};
 use crate::act::attach;
 use crate::act::staged::StageError;
 use crate::act::trim::{self as act, Way};
+use crate::base::Refused;
 use crate::cmd::{Failure, target, trim as trim_command};
 use crate::experiment::bench::account_row::AccountRow;
 use crate::experiment::bench::trials::Trial;
@@ -42,7 +43,7 @@ impl AccountArgs {
 }
 
 pub fn look(pid: i32) -> anyhow::Result<AccountRow> {
-    let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
+    let process = Process::open(pid)?;
     let snapshot =
         snapshot::take(&process, Want::default()).map_err(|gap| target::unreadable(&process, &gap))?;
     let map = map::join(&snapshot);
@@ -85,14 +86,14 @@ fn not_interrupted() -> Result<(), StageError> {
 }
 
 /// Has a JVM trim itself, by its own command or by our library. How, or why not.
-pub fn trim(pid: i32) -> anyhow::Result<Result<String, String>> {
-    let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
+pub fn trim(pid: i32) -> anyhow::Result<Result<String, Refused>> {
+    let process = Process::open(pid)?;
     let way = if act::has_command(&process) == Some(true) { Way::JvmCommand } else { Way::AgentLibrary };
     let snapshot =
         snapshot::take(&process, Want::default()).map_err(|gap| target::unreadable(&process, &gap))?;
     let attached = match attach::open(&process) {
         Ok(attached) => attached,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(Err(error.to_string().into())),
     };
     let keeps = trim_command::keeps_libraries(&snapshot);
     Ok(match act::trim(&process, &attached, way, keeps) {
@@ -100,7 +101,7 @@ pub fn trim(pid: i32) -> anyhow::Result<Result<String, String>> {
             Way::JvmCommand => format!("{}, {:.0} ms", act::COMMAND, receipt.call_ms),
             Way::AgentLibrary => format!("library, {:.0} ms", receipt.call_ms),
         }),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.to_string().into()),
     })
 }
 

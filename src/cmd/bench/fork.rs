@@ -6,7 +6,7 @@ mod live;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
 use super::rounds::{self, ArmsArgs, whole_mib};
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused};
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::fork::{Mechanism, Settings, Support};
 use crate::os::{host, meminfo};
@@ -49,9 +49,9 @@ const RESERVE: Bytes = 1 << 30;
 /// The JVM needs room for the program's classes and threads.
 const HEAP_MIN: Bytes = 16 << 20;
 
-fn mechanism(text: &str) -> Result<Mechanism, String> {
+fn mechanism(text: &str) -> Result<Mechanism, Refused> {
     let found = Mechanism::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(text));
-    found.ok_or_else(|| format!("'{text}' is none of FORK, VFORK, POSIX_SPAWN"))
+    found.ok_or_else(|| Refused(format!("'{text}' is none of FORK, VFORK, POSIX_SPAWN")))
 }
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {

@@ -105,7 +105,7 @@ fn arms(args: &Args, jdks: &[Jdk]) -> anyhow::Result<(Vec<Arm>, Vec<String>)> {
     for jdk in jdks {
         for gc in &args.gc {
             if let Err(why) = live::has(jdk, gc) {
-                lacking.push(why);
+                lacking.push(why.0);
                 continue;
             }
             let one = |threads: &Threads| live::takes_threads(jdk, gc) || *threads == Threads::Own;

@@ -88,7 +88,7 @@ impl JdkArgs {
 /// The JDK of an arm.
 pub fn of_version<'a>(jdks: &'a [Jdk], version: &str) -> Result<&'a Jdk, ArmError> {
     let found = jdks.iter().find(|jdk| jdk.version == version);
-    found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {version}")))
+    found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {version}").into()))
 }
 
 fn named(text: &str) -> anyhow::Result<Jdk> {

@@ -5,7 +5,7 @@ use super::jdk::{Jdk, JdkArgs, of_version};
 use super::machine;
 use super::rounds::{self, Bench, Run};
 use crate::act::staged::{self, Staged};
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused};
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::ArmError;
 use crate::experiment::bench::reflection::{Accessors, Arm, Figures, Settings};
@@ -43,9 +43,9 @@ fn calls() -> clap::builder::RangedU64ValueParser {
     clap::builder::RangedU64ValueParser::new().range(1..=1_000_000)
 }
 
-fn accessors(text: &str) -> Result<Accessors, String> {
+fn accessors(text: &str) -> Result<Accessors, Refused> {
     let found = Accessors::ALL.into_iter().find(|one| one.word() == text);
-    found.ok_or_else(|| "there are default, native, generated".to_string())
+    found.ok_or("there are default, native, generated".into())
 }
 
 pub fn run(args: &Args) -> anyhow::Result<u8> {

@@ -227,7 +227,7 @@ fn measure<B: Bench>(
     let seed = *host.settings.clone().turns().1;
     let rounds: Vec<usize> = arms.iter().map(|arm| host.settings.rounds_of(arm)).collect();
     let mut quiet = quiet.begin();
-    let bar = progress::bar(format!("bench {}", B::Of::NAME), rounds.iter().sum(), "trials");
+    let bar = progress::bar(&format!("bench {}", B::Of::NAME), rounds.iter().sum(), "trials");
     for round in 0..rounds.iter().copied().max().unwrap_or(0) {
         for at in order::block(seed, round, arms.len()) {
             let arm = &arms[at];
@@ -235,7 +235,7 @@ fn measure<B: Bench>(
                 continue;
             }
             if !trials.iter().any(|trial| trial.round == round && trial.arm == *arm) {
-                bar.set_message(arm.name());
+                progress::say(&bar, &arm.name());
                 let made = quiet.trial(|| on_host(bench, host, round, arm))?;
                 // What was cut says nothing of its arm, and is made again when the file is given again.
                 let Some((mut trial, others)) = made else { return Ok(true) };

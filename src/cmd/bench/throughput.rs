@@ -104,7 +104,7 @@ pub(super) fn server_jdk(args: &JdkArgs) -> anyhow::Result<Jdk> {
 
 fn settings(args: &Args, jdk: &Jdk) -> anyhow::Result<Settings> {
     let heaps = whole_mib(&args.heaps, HEAP_MIN)?;
-    crate::pages::collectors::named(&args.gc, jdk.feature).map_err(Failure::usage)?;
+    crate::pages::collectors::named(&args.gc, jdk.feature)?;
     let mut pages = args.arms.pages.clone();
     pages.dedup();
     let live: BTreeSet<Bytes> = args.live.iter().copied().collect();

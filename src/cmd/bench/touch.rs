@@ -8,7 +8,7 @@ use super::machine;
 use super::rounds::{self, Bench, Run, SavedArgs};
 use crate::act::first_touch::Pages;
 use crate::act::signals;
-use crate::base::{Bytes, Gap, Known, Why};
+use crate::base::{Bytes, Gap, Known, Refused, Why, refuse};
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::{self, ArmError};
 use crate::experiment::bench::touch::{Arm, By, Settings, Trial};
@@ -51,11 +51,11 @@ pub struct Args {
 const RESERVE: Bytes = 1 << 30;
 const UNIT: Bytes = 2 << 20;
 
-fn by(text: &str) -> Result<By, String> {
+fn by(text: &str) -> Result<By, Refused> {
     match text {
         "own" => Ok(By::Own),
         "jvm" => Ok(By::Jvm),
-        _ => Err("it is own or jvm".to_string()),
+        _ => refuse!("it is own or jvm"),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::base::redact;
 use crate::experiment::http_load::{self, Load, Served, WRK_SCRIPT};
 use crate::experiment::trial_record::{Figure, Trial};
 use crate::os::{file_mode, http, output_file};
+use anyhow::{Context, anyhow, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -34,19 +35,19 @@ pub fn run(
     running: &mut Running,
     output: &Path,
     mut look: impl FnMut(&mut Running) -> Instant,
-) -> Result<Loaded, String> {
+) -> anyhow::Result<Loaded> {
     ready(load, running, &mut look)?;
     let script = output.with_extension("lua");
     if load.takes_script() {
         output_file::replace(&script, file_mode::wanted(), WRK_SCRIPT.as_bytes())
-            .map_err(|error| format!("{}: {error}", script.display()))?;
+            .with_context(|| script.display().to_string())?;
     }
     let script = script.to_str().filter(|_| load.takes_script());
     let mut before: Option<f64> = None;
     for rounds in 1..=ROUNDS_MAX {
         let served = round(load, running, output, script, &mut look)?;
         if served.error_share().is_some_and(|share| share > ERRORS_SHARE_MAX) {
-            return Err(format!("{} of {} requests failed", served.errors, served.requests.unwrap_or(0)));
+            bail!("{} of {} requests failed", served.errors, served.requests.unwrap_or(0));
         }
         let rate = served.requests_per_second;
         let is_steady = before.is_some_and(|before| rate <= before * (1.0 + STEADY_SHARE));
@@ -55,14 +56,14 @@ pub fn run(
         }
         before = Some(rate);
     }
-    Err("no round of load was run".to_string())
+    bail!("no round of load was run")
 }
 
-fn gone(turn: Turn) -> String {
+fn gone(turn: Turn) -> anyhow::Error {
     match turn {
-        Turn::Ended => "the server ended before its load was done".to_string(),
-        Turn::Limit => "the server was asked for longer than --time-limit".to_string(),
-        _ => "it was ended before its load was done".to_string(),
+        Turn::Ended => anyhow!("the server ended before its load was done"),
+        Turn::Limit => anyhow!("the server was asked for longer than --time-limit"),
+        _ => anyhow!("it was ended before its load was done"),
     }
 }
 
@@ -70,14 +71,14 @@ fn ready(
     load: &Load,
     running: &mut Running,
     look: &mut impl FnMut(&mut Running) -> Instant,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let started = Instant::now();
     loop {
         let answer = http::get(&load.url);
         let Err(gap) = answer else { return Ok(()) };
         if started.elapsed() > READY_MAX {
             let url = redact::url(&load.url);
-            return Err(format!("{url} did not answer within {} s: {gap}", READY_MAX.as_secs()));
+            bail!("{url} did not answer within {} s: {gap}", READY_MAX.as_secs());
         }
         match running.until(Instant::now() + ASK_EVERY) {
             Turn::Time => look(running),
@@ -92,10 +93,10 @@ fn round(
     output: &Path,
     script: Option<&str>,
     look: &mut impl FnMut(&mut Running) -> Instant,
-) -> Result<Served, String> {
+) -> anyhow::Result<Served> {
     let errors = output.with_extension("load-err");
     let start = Start::new(load.command(script), output.to_path_buf(), errors.clone(), ROUND_MAX);
-    let failed = |why: String| format!("{}: {why}; {}", load.generator.name(), load.generator.install());
+    let failed = |why: String| anyhow!("{}: {why}; {}", load.generator.name(), load.generator.install());
     let mut generator = trial::start(&start).map_err(|error| failed(error.to_string()))?;
     let mut next = Instant::now();
     loop {
@@ -118,7 +119,7 @@ fn round(
         let said = super::metric::text(&errors);
         return Err(failed(format!("{}: {}", ended.words(), said.lines().next().unwrap_or_default())));
     }
-    http_load::parse(load.generator, &text).map_err(|gap| gap.to_string())
+    http_load::parse(load.generator, &text).map_err(|gap| anyhow!(gap.to_string()))
 }
 
 /// Into the record of the run; the first is what the comparison is about, if nothing else is.

@@ -18,6 +18,7 @@ use crate::experiment::metrics::Spec;
 use crate::experiment::trial_record::{self as record, Trial};
 use crate::experiment::trial_watch::{Watch, Watched};
 use crate::os::process::Process;
+use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -62,7 +63,7 @@ pub fn run(setup: &Setup, store: &Store, place: Place) -> anyhow::Result<(Done, 
         }
     };
     let measured = measure(setup, store, place, &mut trial);
-    prepared.undo().map_err(|error| Failure::target(format!("the host could not be restored: {error}")))?;
+    prepared.undo().context("the host could not be restored")?;
     let (stop, feature) = measured?;
     match stop {
         Some(Stop::Signal) => Ok((Done::Interrupted, feature)),
@@ -147,7 +148,7 @@ impl Eyes<'_> {
                 });
                 match served {
                     Ok(served) => load::figures(&served, trial),
-                    Err(why) => trial.leave_out(why),
+                    Err(error) => trial.leave_out(format!("{error:#}")),
                 }
             }
             None => {

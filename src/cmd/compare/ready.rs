@@ -53,7 +53,7 @@ pub fn all(
     pool: Pool,
     state: &Path,
 ) -> anyhow::Result<Vec<Ready>> {
-    arms::check(arms).map_err(Failure::usage)?;
+    arms::check(arms)?;
     arms.iter().map(|arm| one(arm, command, size, pool, state)).collect()
 }
 

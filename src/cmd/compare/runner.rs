@@ -140,7 +140,7 @@ impl Runner<'_> {
                 return Ok(Some(Early::Signal));
             }
             let number = self.trials.iter().map(|trial| trial.number).max().unwrap_or(0) + 1;
-            self.bar.set_message(format!("block {block}, {name}"));
+            crate::cmd::progress::say(&self.bar, &format!("block {block}, {name}"));
             let feature = arm.subject.as_ref().map(|subject| subject.feature).or(self.features[index]);
             let place = Place { number, block, arm, feature };
             let made = self.quiet.trial(|| {

@@ -1,7 +1,7 @@
 //! Which moment of a recording is meant: "start", "end", "+10m" (since the start), "-5m" (before the end),
 //! "2026-11-21T14:00:00Z", and "14:00" or "14:00:30" of the recording's day, UTC.
 
-use crate::base::{Bytes, days_since_1970};
+use crate::base::{Bytes, Refused, days_since_1970};
 use crate::cmd::amount;
 use crate::map::Area;
 use crate::record::{History, Key, Measure, Subject};
@@ -21,7 +21,7 @@ pub enum When {
 
 const DAY_MS: i64 = 86_400_000;
 
-pub fn parse(text: &str) -> Result<When, String> {
+pub fn parse(text: &str) -> Result<When, Refused> {
     let step = |text: &str| amount::duration(text);
     match text {
         "start" => return Ok(When::Start),
@@ -35,9 +35,9 @@ pub fn parse(text: &str) -> Result<When, String> {
         return step(text).map(When::Before);
     }
     wall(text).map(When::Wall).or_else(|| of_day(text).map(When::OfDay)).ok_or_else(|| {
-        format!(
+        Refused(format!(
             "'{text}' is not a moment: start, end, +10m, -5m, 2026-11-21T14:00:00Z, 14:00 or 14:00:30 (UTC)"
-        )
+        ))
     })
 }
 

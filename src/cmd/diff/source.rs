@@ -42,7 +42,7 @@ fn open(text: &str, want: Want) -> anyhow::Result<Part<'_>> {
     if let Some((path, when)) = text.rsplit_once('@')
         && Path::new(path).is_file()
     {
-        let when = moment::parse(when).map_err(Failure::usage)?;
+        let when = moment::parse(when)?;
         return of_file(path, Some(when), want);
     }
     if text.contains('/') {

@@ -127,9 +127,9 @@ fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Plan> {
     }
     // From the text: of a key that is there twice, a value keeps the last.
     let plan: Plan = serde_json::from_slice(text).map_err(|error| no_plan(error.to_string()))?;
-    plan.boot.iter().try_for_each(|word| settings::boot_word(word)).map_err(no_plan)?;
+    plan.boot.iter().try_for_each(|word| settings::boot_word(word)).map_err(|why| no_plan(why.0))?;
     let mut options = plan.jvm_options.iter().filter(|option| !code::is_launcher(option));
-    options.try_for_each(|option| jvm_option::check(option)).map_err(no_plan)?;
+    options.try_for_each(|option| jvm_option::check(option)).map_err(|why| no_plan(why.0))?;
     Ok(plan)
 }
 

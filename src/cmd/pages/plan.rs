@@ -181,7 +181,7 @@ fn make(args: &PlanArgs) -> anyhow::Result<Plan> {
         unit: unit.transpose()?,
         gaps: found.gaps,
     };
-    plan::make(&request).map_err(|error| Failure::usage(error.to_string()))
+    Ok(plan::make(&request)?)
 }
 
 fn fits(heap: u64, instances: u64, total: u64) -> anyhow::Result<()> {
@@ -288,7 +288,7 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
         true => installed(path, &wanted)?,
         false => (by_name(jdk, &wanted)?, Vec::new()),
     };
-    let launch = wanted.launch(subject.vm, subject.feature).map_err(Failure::usage)?;
+    let launch = wanted.launch(subject.vm, subject.feature)?;
     let is_given = |option: &String| args.initial_heap.is_some() || args.jvm_option.contains(option);
     let is_own = |option: &&String| option.starts_with("-Xms") && !is_given(option);
     let recommended = launch.iter().filter(is_own).cloned().collect();
@@ -299,8 +299,8 @@ fn by_name(jdk: &str, wanted: &Wanted) -> anyhow::Result<Subject> {
     if jdk.contains('/') {
         return Err(Failure::usage(format!("there is no {jdk}")));
     }
-    let (vm, feature) = subject::named(jdk).map_err(Failure::usage)?;
-    wanted.by_name(vm, feature, memory_bytes()).map_err(Failure::usage)
+    let (vm, feature) = subject::named(jdk)?;
+    Ok(wanted.by_name(vm, feature, memory_bytes())?)
 }
 
 fn memory_bytes() -> u64 {
@@ -314,9 +314,9 @@ fn installed(path: &Path, wanted: &Wanted) -> anyhow::Result<(Subject, Vec<Gap>)
     let release = ask_jdk::release(&home);
     let text = home.display().to_string();
     let (vm, feature, version) = release_of(&home).map_err(Failure::usage)?;
-    let launch = wanted.launch(vm, feature).map_err(Failure::usage)?;
+    let launch = wanted.launch(vm, feature)?;
     let unasked = |version| -> anyhow::Result<Subject> {
-        let subject = wanted.by_name(vm, feature, memory_bytes()).map_err(Failure::usage)?;
+        let subject = wanted.by_name(vm, feature, memory_bytes())?;
         Ok(Subject { version, java_home: Some(text.clone()), ..subject })
     };
     if vm == Vm::OpenJ9 {

@@ -6,7 +6,7 @@ use super::target::{self, Areas};
 use crate::act::promote::{Block, Change, Done, Pace, Stopped};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::printable::escaped_lines;
-use crate::base::{Gap, Known, Why, redact};
+use crate::base::{Gap, Known, Refused, Why, redact};
 use crate::cmd::{self, Failure, amount, answer};
 use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
 use crate::experiment::design::Arm;
@@ -61,8 +61,8 @@ pub struct ProveArgs {
     json: bool,
 }
 
-fn blocks_max(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| (2..=1000).contains(count)).ok_or_else(|| "from 2 to 1000".to_string())
+fn blocks_max(text: &str) -> Result<usize, Refused> {
+    text.parse().ok().filter(|count| (2..=1000).contains(count)).ok_or("from 2 to 1000".into())
 }
 
 pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {

@@ -1,7 +1,7 @@
 //! What `collapse`, `split` and `prove` share: which memory of the running JVM, at which pace, and how a refusal ends.
 
 use crate::act::promote::{Block, Pace, PromoteError, Watch};
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused, refuse};
 use crate::cmd;
 use crate::cmd::{Failure, amount, progress};
 use crate::map::{self, Area, MemoryMap};
@@ -45,7 +45,7 @@ impl Chosen {
     }
 }
 
-pub fn areas(text: &str) -> Result<Chosen, String> {
+pub fn areas(text: &str) -> Result<Chosen, Refused> {
     let mut chosen = Vec::new();
     for name in text.split(',').map(str::trim) {
         match Area::ALL.iter().find(|area| area.name() == name) {
@@ -53,7 +53,7 @@ pub fn areas(text: &str) -> Result<Chosen, String> {
             None if name == "all" => chosen.extend(Area::ALL),
             None => {
                 let names: Vec<&str> = Area::ALL.iter().map(|area| area.name()).collect();
-                return Err(format!("unknown area '{name}'; known: all, {}", names.join(", ")));
+                refuse!("unknown area '{name}'; known: all, {}", names.join(", "));
             }
         }
     }
@@ -63,20 +63,24 @@ pub fn areas(text: &str) -> Result<Chosen, String> {
 }
 
 /// "10%", "0.5%"; a bare number is percent.
-pub fn share(text: &str) -> Result<f64, String> {
+pub fn share(text: &str) -> Result<f64, Refused> {
     let percent: f64 =
         text.trim_end_matches('%').trim().parse().map_err(|_| "it must be a percentage".to_string())?;
     if (0.0..=100.0).contains(&percent) {
         Ok(percent / 100.0)
     } else {
-        Err("it must be from 0 to 100 %".to_string())
+        refuse!("it must be from 0 to 100 %");
     }
 }
 
 /// As `share`, of a CPU: not nothing.
-pub fn cpu_share(text: &str) -> Result<f64, String> {
+pub fn cpu_share(text: &str) -> Result<f64, Refused> {
     share(text).and_then(|share| {
-        if share >= 0.001 { Ok(share) } else { Err("it must be at least 0.1 %".to_string()) }
+        if share >= 0.001 {
+            Ok(share)
+        } else {
+            refuse!("it must be at least 0.1 %");
+        }
     })
 }
 
@@ -205,7 +209,7 @@ mod tests {
     fn areas_by_their_names() {
         assert_eq!(areas("gc,java_heap,gc").map(|one| one.0), Ok(vec![Area::JavaHeap, Area::Gc]));
         assert_eq!(areas("all").map(|one| one.0.len()), Ok(Area::ALL.len()));
-        assert!(areas("heap").expect_err("no such area").contains("java_heap, gc"));
+        assert!(areas("heap").expect_err("no such area").0.contains("java_heap, gc"));
         assert_eq!(areas(DEFAULT_AREAS).map(|one| one.0.len()), Ok(3));
     }
 

@@ -3,7 +3,7 @@
 
 use crate::cmd::progress;
 use crate::show::record::{self, Recorded};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::time::{Duration, Instant};
 
 /// How old the line may be.
@@ -19,10 +19,7 @@ pub struct Status {
 impl Status {
     pub fn new(length: Option<Duration>) -> Status {
         let bar = ProgressBar::with_draw_target(None, progress::target());
-        let bar = match ProgressStyle::with_template("{wide_msg}") {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        };
+        let bar = bar.with_style(progress::style("{wide_msg}"));
         Status { bar, length, next: Instant::now() }
     }
 
@@ -34,7 +31,7 @@ impl Status {
     pub fn show(&mut self, recorded: impl FnOnce() -> Recorded) {
         if self.next().is_some_and(|next| next <= Instant::now()) {
             self.next = Instant::now() + EVERY;
-            self.bar.set_message(record::status(&recorded(), self.length));
+            progress::say(&self.bar, &record::status(&recorded(), self.length));
         }
     }
 }

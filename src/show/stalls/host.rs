@@ -1,6 +1,6 @@
 //! What the whole host did in the same time, in sentences of figures.
 
-use super::{milliseconds, size, stall_word};
+use super::{milliseconds, size_of, stall_word};
 use crate::base::{Gap, Known};
 use crate::measure::stalls::Report;
 use crate::measure::stalls::host::{Free, HostFigures};
@@ -119,7 +119,7 @@ fn daemons(out: &mut dyn Write, host: &HostFigures, traced: Option<&Traced>) -> 
     let Some(traced) = traced else { return Ok(()) };
     for line in traced.daemons.iter().filter(|line| !line.figures.is_empty()) {
         let figures = &line.figures;
-        let of = size(line.order);
+        let of = size_of(line.order);
         let of = if of.is_empty() { of } else { format!(" for {of}") };
         let (total, worst) = (milliseconds(figures.ns), milliseconds(figures.worst_ns));
         let text = format!(

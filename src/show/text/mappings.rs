@@ -1,8 +1,8 @@
 //! `map --by mapping`: every span in the order of addresses, in the form of Solaris `pmap -sx`, with owners.
 
+use crate::base::size;
 use crate::map::{Area, MemoryMap, Owner, Share, Span};
 use crate::os::maps::Mapping;
-use crate::os::page_kind::size_name;
 use crate::os::smaps::{self, Smap};
 use crate::show::table::Table;
 use crate::show::units::{human_or_dash, prose};
@@ -46,7 +46,7 @@ fn cells(snapshot: &Snapshot, map: &MemoryMap, span: &Span) -> [String; 8] {
 
 /// "4K", "4K,2M", "4K..64K" where there are more.
 fn page_sizes(sizes: &[u64]) -> String {
-    let names: Vec<String> = sizes.iter().map(|size| size_name(*size).to_uppercase()).collect();
+    let names: Vec<String> = sizes.iter().map(|bytes| size(*bytes)).collect();
     match &names[..] {
         [] => "-".to_string(),
         [first, .., last] if names.len() > 2 => format!("{first}..{last}"),

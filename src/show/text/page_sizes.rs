@@ -1,10 +1,11 @@
 //! `map --by page-size`: areas and their big parts against the page sizes that are in use, and how sure that is.
 
 use super::{PART_SHOWN_PERCENT, is_big};
+use crate::base::size;
 use crate::map::Account;
 use crate::map::model::{Amounts, AreaAccount, PageSizesAccount};
 use crate::os::machine::{base_page, huge_page};
-use crate::os::page_kind::{Backing, Contiguous, How, Look, PageKind, size_name};
+use crate::os::page_kind::{Backing, Contiguous, How, Look, PageKind};
 use crate::show::table::Table;
 use crate::show::units::{human, human_or_dash, paragraph, percent, shorten};
 use crate::show::width::width;
@@ -98,15 +99,14 @@ impl Column {
     }
 
     fn title(self) -> String {
-        let name = |size: u64| size_name(size).to_uppercase();
         let kind = match self.first {
             _ if self.is_hugetlb => " HugeTLB",
             first if first >= huge_page() => " THP",
             _ => "",
         };
         let sizes = match self.first == self.last {
-            true => name(self.first),
-            false => format!("{}-{}", name(self.first), name(self.last)),
+            true => size(self.first),
+            false => format!("{}-{}", size(self.first), size(self.last)),
         };
         // The column has room for "2M HugeTLB" and a space before it only just.
         shorten(&format!("{sizes}{kind}"), COLUMN)
@@ -140,7 +140,7 @@ fn notes(out: &mut dyn Write, sizes: &PageSizesAccount, total: &Amounts) -> io::
             &format!(
                 "{} of the {} are parts of {} folios that are mapped page by page",
                 human(pieces),
-                size_name(base_page()).to_uppercase(),
+                size(base_page()),
                 human(huge_page())
             ),
         )?;
@@ -190,7 +190,7 @@ fn how(look: &Look) -> String {
             let errors: Vec<String> = look
                 .error_bytes
                 .iter()
-                .map(|(size, error)| format!("{} ± {}", size_name(*size).to_uppercase(), human(*error)))
+                .map(|(bytes, error)| format!("{} ± {}", size(*bytes), human(*error)))
                 .collect();
             let error = if errors.is_empty() {
                 "page sizes exact".to_string()

@@ -12,15 +12,18 @@ mod gap;
 pub mod limits;
 pub mod printable;
 pub mod redact;
+mod refused;
 pub mod style;
 mod units;
 pub mod varint;
 
+pub use crate::refuse;
 pub use addr::{Addr, Range, USER_END, holding, joined, overlapping, place_of};
 pub use allowance::Allowance;
 pub use clock::{days_since_1970, rfc3339};
 pub use covered::Covered;
 pub use gap::{Gap, Known, Why, or_null};
+pub use refused::Refused;
 pub use units::{bytes_of, counted, human, size, tally, word_of};
 
 /// A number of bytes.

@@ -3,47 +3,44 @@
 
 use super::account::by_area;
 use super::types::MemoryMap;
-use crate::base::Addr;
+use crate::base::{Addr, Refused, refuse};
 use crate::snapshot::Snapshot;
 
 /// The first law that is broken, in words.
-pub fn check(map: &MemoryMap, snapshot: &Snapshot) -> Result<(), String> {
+pub fn check(map: &MemoryMap, snapshot: &Snapshot) -> Result<(), Refused> {
     let mut end = Addr::NULL;
     for span in &map.spans {
         if span.range.is_empty() || span.range.start < end {
-            return Err(format!("span {} is empty or overlaps the one before", span.range));
+            refuse!("span {} is empty or overlaps the one before", span.range);
         }
         if !snapshot.os.mappings[span.mapping].range.covers(span.range) {
-            return Err(format!("span {} leaves its mapping", span.range));
+            refuse!("span {} leaves its mapping", span.range);
         }
         let shared: u64 = span.shares.iter().map(|share| share.figures.reserved).sum();
         if shared != span.range.bytes() {
-            return Err(format!("the shares of {} sum to {shared} bytes", span.range));
+            refuse!("the shares of {} sum to {shared} bytes", span.range);
         }
         end = span.range.end;
     }
     let mapped: u64 = snapshot.os.mappings.iter().map(|mapping| mapping.range.bytes()).sum();
     let spanned: u64 = map.spans.iter().map(|span| span.range.bytes()).sum();
     if mapped != spanned {
-        return Err(format!("spans cover {spanned} bytes of {mapped} mapped"));
+        refuse!("spans cover {spanned} bytes of {mapped} mapped");
     }
     let areas = by_area(map);
     let resident: u64 = areas.iter().map(|area| area.figures.resident).sum();
     if resident != map.balance.total.resident {
-        return Err(format!(
-            "areas sum to {resident} resident bytes, the total is {}",
-            map.balance.total.resident
-        ));
+        refuse!("areas sum to {resident} resident bytes, the total is {}", map.balance.total.resident);
     }
     for area in &areas {
         let parts: u64 = area.parts.iter().map(|part| part.figures.resident).sum();
         let sizes: u64 = area.figures.by_page_size.values().sum();
         if parts != area.figures.resident || sizes != area.figures.resident {
-            return Err(format!("{}: parts {parts}, page sizes {sizes}", area.area.name()));
+            refuse!("{}: parts {parts}, page sizes {sizes}", area.area.name());
         }
         let kinds: u64 = area.figures.by_page_kind.values().sum();
         if matches!(snapshot.os.page_sizes, Some(Ok(_))) && kinds != area.figures.resident {
-            return Err(format!("{}: page kinds {kinds}", area.area.name()));
+            refuse!("{}: page kinds {kinds}", area.area.name());
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use super::area::Area;
 use super::page_use::{PageUse, Provider, percent};
 use super::types::{MemoryMap, Owner};
 use super::why::{self, Finding, Reason};
-use crate::base::{Bytes, PAGE, bytes_of};
+use crate::base::{Bytes, PAGE, Refused, bytes_of};
 use crate::os::machine::huge_page;
 use crate::snapshot::Snapshot;
 use std::str::FromStr;
@@ -54,9 +54,9 @@ pub enum Wanted {
 }
 
 impl FromStr for Requirement {
-    type Err = String;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Requirement, String> {
+    fn from_str(text: &str) -> Result<Requirement, Refused> {
         let form =
             "it has the form NAME=PAGES or NAME>=SHARE%@PAGES: heap=2M, heap>=95%@thp, code-cache=hugetlb-2M";
         let (name, share, pages) = match text.split_once(">=") {
@@ -70,7 +70,7 @@ impl FromStr for Requirement {
             }
         };
         if name.is_empty() || !(0.0..=100.0).contains(&share) {
-            return Err(form.to_string());
+            return Err(form.into());
         }
         let pages = wanted(&pages.to_ascii_lowercase()).ok_or_else(|| {
             format!(
@@ -231,7 +231,7 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<(String, Wanted, f64), String> {
+    fn parsed(text: &str) -> Result<(String, Wanted, f64), Refused> {
         text.parse::<Requirement>().map(|of| (of.name, of.pages, of.share))
     }
 

@@ -1,6 +1,7 @@
 //! The mode of the files that commands write. An account names users, paths and libraries, and a recording may be kept
 //! for months, so a file is its owner's alone whatever the umask allows; `--file-mode` asks for another.
 
+use crate::base::{Refused, refuse};
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -14,11 +15,11 @@ const PERMISSION_BITS: u32 = 0o777;
 static WANTED: AtomicU32 = AtomicU32::new(PRIVATE);
 
 /// Parses an octal mode such as "0644". The owner must be able to read and write: recordings and comparisons are continued.
-pub fn parse(text: &str) -> Result<u32, String> {
+pub fn parse(text: &str) -> Result<u32, Refused> {
     let mode = u32::from_str_radix(text, 8).map_err(|_| "not an octal mode such as 0644".to_string())?;
     match mode {
-        mode if mode & !PERMISSION_BITS != 0 => Err("a mode has at most 0777".to_string()),
-        mode if mode & PRIVATE != PRIVATE => Err("the owner needs to read and write: 06xx".to_string()),
+        mode if mode & !PERMISSION_BITS != 0 => refuse!("a mode has at most 0777"),
+        mode if mode & PRIVATE != PRIVATE => refuse!("the owner needs to read and write: 06xx"),
         mode => Ok(mode),
     }
 }

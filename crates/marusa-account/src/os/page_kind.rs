@@ -5,7 +5,7 @@
 use super::machine::{base_page, huge_page};
 use super::maps::Mapping;
 use super::page_run::PageRun;
-use crate::base::{Addr, Bytes, Gap, Known, Range, holding, overlapping};
+use crate::base::{Addr, Bytes, Gap, Known, Range, bytes_of, holding, overlapping, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl PageKind {
 
     /// "4k", "mthp_64k", "thp_2m_pmd", "thp_2m_pte", "file_16k", "shmem_2m_pmd", "hugetlb_1g".
     pub fn name(self) -> String {
-        let size = size_name(self.folio_bytes);
+        let size = size(self.folio_bytes).to_lowercase();
         let entries = match self {
             PageKind { folio_bytes, .. } if folio_bytes < huge_page() => "",
             PageKind { entry_bytes, .. } if entry_bytes > base_page() => "_pmd",
@@ -77,7 +77,7 @@ impl PageKind {
             _ => (name, false),
         };
         let (word, size) = rest.split_once('_').unwrap_or(("", rest));
-        let folio_bytes = size_named(size)?;
+        let folio_bytes = bytes_of(size)?;
         let backing = match word {
             "" | "mthp" | "thp" => Backing::Anonymous,
             "file" => Backing::File,
@@ -89,26 +89,6 @@ impl PageKind {
         let kind =
             PageKind { backing, folio_bytes, entry_bytes: if is_whole { folio_bytes } else { base_page() } };
         (kind.name() == name).then_some(kind)
-    }
-}
-
-fn size_named(name: &str) -> Option<Bytes> {
-    let (digits, unit) = name.split_at_checked(name.len().checked_sub(1)?)?;
-    let shift = match unit {
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        _ => return None,
-    };
-    digits.parse::<Bytes>().ok()?.checked_mul(1 << shift)
-}
-
-/// "4k", "64k", "2m", "1g".
-pub fn size_name(bytes: Bytes) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 30 => format!("{}g", bytes >> 30),
-        bytes if bytes >= 1 << 20 => format!("{}m", bytes >> 20),
-        bytes => format!("{}k", bytes >> 10),
     }
 }
 

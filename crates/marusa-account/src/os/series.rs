@@ -5,7 +5,7 @@
 //! all that is read here. A selector is a name, or a name with some of the labels: `http_requests_total{uri="/a"}`. All series
 //! that it fits are added.
 
-use crate::base::{Gap, Known, Why};
+use crate::base::{Gap, Known, Refused, Why, refuse};
 use std::str::FromStr;
 
 /// Labels of one series that are looked at.
@@ -19,15 +19,15 @@ pub struct Selector {
 }
 
 impl FromStr for Selector {
-    type Err = String;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Selector, String> {
+    fn from_str(text: &str) -> Result<Selector, Refused> {
         let text = text.trim();
         let (name, rest) = name(text).ok_or_else(|| format!("'{text}' begins with no name of a series"))?;
         let (labels, rest) = labels(rest).ok_or_else(|| format!("the labels of '{text}' are not closed"))?;
         match rest.trim() {
             "" => Ok(Selector { name: name.to_string(), labels }),
-            rest => Err(format!("'{rest}' is not expected after the series")),
+            rest => refuse!("'{rest}' is not expected after the series"),
         }
     }
 }

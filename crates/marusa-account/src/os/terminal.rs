@@ -35,7 +35,7 @@ pub fn stdout() -> Out {
 }
 
 pub fn stderr() -> Out {
-    Out::of(raw_stderr(), io::stderr().is_terminal())
+    Out::of(Box::new(io::stderr()), io::stderr().is_terminal())
 }
 
 /// Standard output for programs: no styles, and all letters in every locale.
@@ -46,11 +46,6 @@ pub fn data() -> Out {
 /// Standard output for text without a word of a target: completions, the manual, help.
 pub fn raw_stdout() -> Box<dyn Write> {
     Box::new(io::stdout())
-}
-
-/// Standard errors, where the cursor has to be moved.
-pub fn raw_stderr() -> Box<dyn Write> {
-    Box::new(io::stderr())
 }
 
 /// Standard output for a file: a page, which other programs read as it is, unless a person would see it.
@@ -165,11 +160,6 @@ pub fn choose_letters() {
 fn has_all_letters(locale: Option<&OsStr>, is_terminal: bool) -> bool {
     locale
         .map_or(!is_terminal, |name| name.to_string_lossy().to_lowercase().replace('-', "").contains("utf8"))
-}
-
-/// The width of the terminal that standard error goes to.
-pub fn columns_of_errors() -> Option<usize> {
-    columns_of(io::stderr()).filter(|columns| *columns > 0)
 }
 
 fn columns_of(output: impl AsFd) -> Option<usize> {

@@ -162,7 +162,7 @@ impl Frozen {
         let host = header.taken.host.as_ref();
         let is_aarch64 = host.is_some_and(|host| host.architecture.as_deref() == Some("aarch64"));
         machine::of_file(host.and_then(|host| host.page_bytes), is_aarch64);
-        frozen_check::check(&header.os, unpacked.packed_bytes()).map_err(FileError::Damaged)?;
+        frozen_check::check(&header.os, unpacked.packed_bytes()).map_err(|why| FileError::Damaged(why.0))?;
         let symbols = header.symbols.into_iter().map(|(object, name, at)| ((object, name), at)).collect();
         Ok(Frozen { taken: header.taken, os: header.os, memory, symbols })
     }

@@ -5,27 +5,27 @@ use crate::base::limits::{
     FROZEN_BYTES_PER_MAPPING, FROZEN_MAPPINGS_FREE, FROZEN_RUNS_FREE, FROZEN_SHMEM_DEVICES_MAX, MAPPINGS_MAX,
     PAGE_BYTES_MAX, PAGE_RUNS_MAX, THREADS_MAX,
 };
-use crate::base::{Addr, Bytes, PAGE, Range};
+use crate::base::{Addr, Bytes, PAGE, Range, Refused, refuse};
 use crate::os::maps::find_mapping;
 use crate::os::page_kind::PageSizes;
 use crate::os::target::OsView;
 
 /// `Err`: what is wrong.
-pub fn check(os: &OsView, packed_bytes: Bytes) -> Result<(), String> {
+pub fn check(os: &OsView, packed_bytes: Bytes) -> Result<(), Refused> {
     counts(os, packed_bytes)?;
     let mappings = &os.mappings;
     if !is_sorted(mappings.iter().map(|mapping| mapping.range)) {
-        return Err("its mappings are not sorted".to_string());
+        refuse!("its mappings are not sorted");
     }
     if let Ok(pages) = &os.pages {
         let is_inside = |range: Range| {
             find_mapping(mappings, range.start).is_some_and(|mapping| mapping.range.covers(range))
         };
         if !pages.iter().all(|run| is_inside(run.range)) || !is_sorted(pages.iter().map(|run| run.range)) {
-            return Err("its runs of pages do not fit its mappings".to_string());
+            refuse!("its runs of pages do not fit its mappings");
         }
         if !pages.iter().all(|run| is_page_size(Bytes::from(run.page_bytes))) {
-            return Err("its pages have impossible sizes".to_string());
+            refuse!("its pages have impossible sizes");
         }
     }
     if let Some(Ok(sizes)) = &os.page_sizes {
@@ -33,13 +33,13 @@ pub fn check(os: &OsView, packed_bytes: Bytes) -> Result<(), String> {
     }
     match &os.smaps {
         Some(Ok(smaps)) if !is_sorted(smaps.iter().map(|smap| smap.range)) => {
-            Err("its smaps is not sorted".to_string())
+            refuse!("its smaps is not sorted");
         }
         _ => Ok(()),
     }
 }
 
-fn counts(os: &OsView, packed_bytes: Bytes) -> Result<(), String> {
+fn counts(os: &OsView, packed_bytes: Bytes) -> Result<(), Refused> {
     let mappings_max =
         (FROZEN_MAPPINGS_FREE + packed_bytes / FROZEN_BYTES_PER_MAPPING).min(MAPPINGS_MAX as u64);
     let runs_max = (FROZEN_RUNS_FREE + packed_bytes).min(PAGE_RUNS_MAX as u64);
@@ -53,22 +53,22 @@ fn counts(os: &OsView, packed_bytes: Bytes) -> Result<(), String> {
         ("entries of smaps", os.smaps.iter().flatten().map(Vec::len).sum(), mappings_max),
     ] {
         if count as u64 > max {
-            return Err(format!("it claims {count} {what}, more than its {packed_bytes} bytes can hold"));
+            refuse!("it claims {count} {what}, more than its {packed_bytes} bytes can hold");
         }
     }
     Ok(())
 }
 
 /// Each size has a row in the account, and each run is compared with each device.
-fn page_sizes(sizes: &PageSizes) -> Result<(), String> {
+fn page_sizes(sizes: &PageSizes) -> Result<(), Refused> {
     let kinds = || sizes.runs.iter().map(|run| run.kind);
     if !kinds().all(|kind| is_page_size(kind.folio_bytes) && is_page_size(kind.entry_bytes)) {
-        return Err("its folios have impossible sizes".to_string());
+        refuse!("its folios have impossible sizes");
     }
     let is_in_order =
         is_sorted(sizes.runs.iter().map(|run| run.range)) && is_sorted(sizes.hugetlb.iter().copied());
     if !is_in_order || sizes.shmem_devices.len() > FROZEN_SHMEM_DEVICES_MAX {
-        return Err("its folios are not sorted".to_string());
+        refuse!("its folios are not sorted");
     }
     Ok(())
 }
@@ -113,7 +113,7 @@ mod tests {
     fn a_file_has_no_more_than_its_bytes_can_hold() {
         let many = view(FROZEN_MAPPINGS_FREE as usize + 10);
         let wrong = check(&many, 0).expect_err("more than every file may have");
-        assert!(wrong.contains("65546 mappings"), "{wrong}");
+        assert!(wrong.0.contains("65546 mappings"), "{wrong}");
         assert_eq!(check(&many, 10 * FROZEN_BYTES_PER_MAPPING), Ok(()));
     }
 

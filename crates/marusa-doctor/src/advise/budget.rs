@@ -4,7 +4,7 @@
 
 use super::heap::forecast;
 use super::workload::Workload;
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused, refuse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,12 +47,11 @@ struct One {
 }
 
 /// `Err`: it is less than the heaps need at least, or no heap can be judged.
-pub fn split(workloads: &[Workload], budget_bytes: Bytes) -> Result<Budget, String> {
+pub fn split(workloads: &[Workload], budget_bytes: Bytes) -> Result<Budget, Refused> {
     let known: Vec<(&Workload, One)> =
         workloads.iter().filter_map(|workload| Some((workload, one(workload)?))).collect();
     if known.is_empty() {
-        return Err("cannot split a heap budget: no workload has a known live set and time in collections"
-            .to_string());
+        refuse!("cannot split a heap budget: no workload has a known live set and time in collections");
     }
     let ones: Vec<&One> = known.iter().map(|(_, one)| one).collect();
     let rooms = rooms(&ones, budget_bytes as f64)?;
@@ -89,15 +88,13 @@ fn one(workload: &Workload) -> Option<One> {
 }
 
 /// The room of each next to its live set. Who would get less than half its live set gets that, and the others share the rest.
-fn rooms(ones: &[&One], budget: f64) -> Result<Vec<f64>, String> {
+fn rooms(ones: &[&One], budget: f64) -> Result<Vec<f64>, Refused> {
     let least = |one: &One| one.live * (LIVE_FACTOR - 1.0);
     let live: f64 = ones.iter().map(|one| one.replicas * one.live).sum();
     let needed: f64 = ones.iter().map(|one| one.replicas * least(one)).sum::<f64>() + live;
     if needed > budget {
         let needed = crate::base::human(needed as Bytes);
-        return Err(format!(
-            "cannot split this heap budget: one and a half times the live sets are {needed} already"
-        ));
+        refuse!("cannot split this heap budget: one and a half times the live sets are {needed} already");
     }
     let mut is_fixed = vec![false; ones.len()];
     loop {

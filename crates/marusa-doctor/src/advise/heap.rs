@@ -3,7 +3,7 @@
 //! there is no advice.
 
 use super::{MIB, STEP, Wanted, stepped};
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused, refuse};
 use crate::measure::growth::Point;
 use crate::record::History;
 use crate::record::key::Measure;
@@ -67,12 +67,10 @@ struct Seen {
 }
 
 /// Of all replicas the largest live set and the most time in collections. `Err`: why there is no advice, and what would allow it.
-pub fn advice(jvms: &[&History], now_bytes: Bytes, wanted: Wanted) -> Result<Heap, String> {
+pub fn advice(jvms: &[&History], now_bytes: Bytes, wanted: Wanted) -> Result<Heap, Refused> {
     let gc = jvms.iter().find_map(|history| history.facts.gc.as_deref()).unwrap_or("");
     if ["ZGC", "Shenandoah"].iter().any(|concurrent| gc.contains(concurrent)) {
-        return Err(format!(
-            "{gc} collects while the program runs: its time does not say what a smaller heap costs"
-        ));
+        refuse!("{gc} collects while the program runs: its time does not say what a smaller heap costs");
     }
     let seen: Vec<Seen> = jvms.iter().filter_map(|history| seen(history)).collect();
     let most = seen.iter().max_by_key(|one| one.live_bytes).ok_or_else(|| {

@@ -320,6 +320,7 @@ fn a_budget_goes_with_the_square_root_of_what_collections_cost() {
     assert!(
         split(&all, 7 * GIB)
             .expect_err("too small")
+            .0
             .contains("one and a half times the live sets are 7.9 GiB")
     );
     // Where the square root gives less than half the live set, that is kept, and the others share the rest.

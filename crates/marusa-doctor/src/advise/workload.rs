@@ -142,9 +142,9 @@ impl Workload {
         let observed = observed(jvms, &evidence);
         let mut not_judged = unsure(jvms, &observed, &evidence, shared);
         let heap = match key.max_heap_bytes {
-            None => Err("the largest heap (-Xmx) is not known".to_string()),
+            None => Err("the largest heap (-Xmx) is not known".into()),
             Some(_) if judged.is_heap_growing => {
-                Err("the live objects of the heap grow: see marusa leak first".to_string())
+                Err("the live objects of the heap grow: see marusa leak first".into())
             }
             Some(now) => heap::advice(jvms, now, wanted),
         };

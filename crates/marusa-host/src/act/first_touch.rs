@@ -2,10 +2,9 @@
 //! much of that is the zeroing, which no page size saves.
 
 use super::signals;
-use crate::base::{Addr, Bytes, Gap, Known, Range, Why};
+use crate::base::{Addr, Bytes, Gap, Known, Range, Why, size};
 use crate::os::cpu_time::of_this_thread;
 use crate::os::machine::{base_page, huge_page};
-use crate::os::page_kind::size_name;
 use crate::os::process::{Process, gap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,7 +59,7 @@ impl Pages {
 
     /// "4k", "thp-64k", "thp-2m", "hugetlb-1g".
     pub fn name(self) -> String {
-        let size = size_name(self.bytes());
+        let size = size(self.bytes()).to_lowercase();
         match self {
             Pages::Small => size,
             Pages::Transparent(_) => format!("thp-{size}"),

@@ -4,6 +4,7 @@
 //! JEP 189, 379, 404, 521 (Shenandoah: 12, product in 15, in 8 and 11 where the builder put it, generations in 24 and 25); JEP 363
 //! (CMS left in 14); JEP 318 (Epsilon, 11); JEP 248 (G1 is the default from 9).
 
+use crate::base::Refused;
 use crate::jvm::Gc;
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ const NAMES: [(&str, Gc); 13] = [
 ];
 
 /// The collector that a user names, for HotSpot of this release. "zgc" is what the JDK gives under that name.
-pub fn named(text: &str, feature: u32) -> Result<Gc, String> {
+pub fn named(text: &str, feature: u32) -> Result<Gc, Refused> {
     let lower = text.to_ascii_lowercase();
     let found = NAMES.iter().find(|(name, _)| *name == lower).map(|(_, gc)| *gc);
     let gc = found.ok_or_else(|| {
@@ -38,8 +39,8 @@ pub fn named(text: &str, feature: u32) -> Result<Gc, String> {
 }
 
 /// The options that choose it; an error where this release has no such collector.
-pub fn options(gc: Gc, feature: u32) -> Result<Vec<String>, String> {
-    let lacks = |since: &str| Err(format!("JDK {feature} has no {} collector: {since}", gc.name()));
+pub fn options(gc: Gc, feature: u32) -> Result<Vec<String>, Refused> {
+    let lacks = |since: &str| Err(format!("JDK {feature} has no {} collector: {since}", gc.name()).into());
     let unlock = "-XX:+UnlockExperimentalVMOptions";
     let words: &[&str] = match gc {
         Gc::Serial => &["-XX:+UseSerialGC"],
@@ -110,9 +111,9 @@ mod tests {
         assert_eq!(named("ZGC", 17), Ok(Gc::Z));
         assert_eq!((named("zgc", 25), named("zgc", 21)), (Ok(Gc::ZGenerational), Ok(Gc::Z)));
         assert_eq!(named("cms", 11), Ok(Gc::Cms));
-        assert_eq!(named("cms", 17), Err("JDK 17 has no cms collector: it left with 14".to_string()));
+        assert_eq!(named("cms", 17), Err("JDK 17 has no cms collector: it left with 14".into()));
         assert!(named("zgc", 8).is_err() && named("shenandoah-generational", 21).is_err());
-        assert!(named("fast", 21).expect_err("none").starts_with("'fast' is not a collector"));
+        assert!(named("fast", 21).expect_err("none").0.starts_with("'fast' is not a collector"));
     }
 
     #[test]

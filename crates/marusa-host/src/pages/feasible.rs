@@ -8,8 +8,8 @@
 //! itself holds the memory that a pool would need next to it.
 
 use super::types::{Feasible, How, MemoryOutlook, NodeOutlook, PAGE_2M, PoolNeed, SizeOutlook};
-use crate::base::Bytes;
 pub use crate::base::size as size_name;
+use crate::base::{Bytes, Refused};
 use crate::os::buddyinfo::{FreeBlocks, is_for_devices};
 use crate::os::host_memory::HostMemory;
 use crate::os::hugetlb::Pool;
@@ -59,7 +59,7 @@ pub fn reserve_bytes(total: Bytes) -> Bytes {
 }
 
 /// `Err`: this kernel has no such pages at all.
-pub fn answer(host: &HostMemory, ask: &Ask) -> Result<Answer, String> {
+pub fn answer(host: &HostMemory, ask: &Ask) -> Result<Answer, Refused> {
     let total = host.meminfo.total_bytes;
     let mut answer = Answer { feasible: Feasible::Yes, ..Answer::default() };
     answer.memory = MemoryOutlook {

@@ -123,7 +123,7 @@ fn a_kernel_without_hugetlb_says_so() {
     host.pages.pools.remove(1);
     let error =
         answer(&host, &Ask { pages: vec![(GIB, 1)], ..ask(0) }).map(|_| ()).expect_err("no such size");
-    assert_eq!(error, "this host has no 1G huge pages, only of 2M");
+    assert_eq!(error, "this host has no 1G huge pages, only of 2M".into());
     host.pages.pools.clear();
-    assert!(answer(&host, &ask(1)).map(|_| ()).expect_err("none").starts_with("there is no hugetlb here"));
+    assert!(answer(&host, &ask(1)).map(|_| ()).expect_err("none").0.starts_with("there is no hugetlb here"));
 }

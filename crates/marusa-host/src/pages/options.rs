@@ -8,7 +8,7 @@
 use super::collectors;
 use super::feasible::size_name;
 use super::types::{Change, Mode, Step, Subject, Vm};
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused, refuse};
 use crate::os::thp::{DIRECTORY, Thp};
 
 /// The options of the pages alone. `default_huge` is the size that a program gets that names none.
@@ -17,7 +17,7 @@ pub fn of_pages(
     mode: Mode,
     default_huge: Option<Bytes>,
     shm: bool,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, Refused> {
     match subject.vm {
         Vm::HotSpot => hotspot(subject, mode, default_huge, shm),
         Vm::OpenJ9 => Ok(openj9(mode)),
@@ -29,7 +29,7 @@ fn hotspot(
     mode: Mode,
     default_huge: Option<Bytes>,
     shm: bool,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, Refused> {
     let feature = subject.feature;
     let mut options = vec![match mode {
         Mode::Thp => "-XX:+UseTransparentHugePages".to_string(),
@@ -44,10 +44,10 @@ fn hotspot(
     let other_size = flag("LargePageSizeInBytes")
         .is_some_and(|text| text.parse::<Bytes>().is_ok_and(|size| size != 0 && size != page_bytes));
     if matches!(mode, Mode::HugeTlb1G | Mode::HugeTlb) && collectors::is_z(subject.gc) {
-        return Err(format!(
+        refuse!(
             "ZGC takes 2M pages only: the VM ends with LargePageSizeInBytes={}; use hugetlb-2m",
             size_name(page_bytes).to_lowercase()
-        ));
+        );
     }
     if mode != Mode::Thp && feature >= 17 && (default_huge != Some(page_bytes) || other_size) {
         options.push(format!("-XX:LargePageSizeInBytes={}", size_name(page_bytes).to_lowercase()));
@@ -55,15 +55,11 @@ fn hotspot(
     if shm {
         match (mode, feature) {
             (Mode::Thp, _) => {
-                return Err(
-                    "shared memory of System V has no transparent huge pages: leave --shm out".to_string()
-                );
+                refuse!("shared memory of System V has no transparent huge pages: leave --shm out");
             }
             (_, ..=21) => options.push("-XX:+UseSHM".to_string()),
             _ => {
-                return Err(format!(
-                    "JDK {feature} has no UseSHM: it was obsolete in 22 and is gone since 23"
-                ));
+                refuse!("JDK {feature} has no UseSHM: it was obsolete in 22 and is gone since 23");
             }
         }
     }
@@ -170,7 +166,7 @@ mod tests {
         );
         assert_eq!(options(21, Gc::Z, Mode::Thp, 2 << 20), "-XX:+UseTransparentHugePages");
         let z = subject(Vm::HotSpot, 21, Gc::Z);
-        assert!(of_pages(&z, Mode::HugeTlb1G, None, false).expect_err("refused").contains("2M pages only"));
+        assert!(of_pages(&z, Mode::HugeTlb1G, None, false).expect_err("refused").0.contains("2M pages only"));
     }
 
     #[test]
@@ -191,7 +187,7 @@ mod tests {
         let of =
             |feature| of_pages(&subject(Vm::HotSpot, feature, Gc::G1), Mode::HugeTlb2M, Some(2 << 20), true);
         assert_eq!(of(17).expect("options").join(" "), "-XX:+UseLargePages -XX:+UseSHM");
-        assert!(of(25).expect_err("gone").contains("UseSHM"));
+        assert!(of(25).expect_err("gone").0.contains("UseSHM"));
     }
 
     #[test]

@@ -2,17 +2,17 @@
 //! sums, not differences, since at boot there is nothing yet to add to.
 
 use super::feasible::size_name;
-use super::request::{NoPlan, Request};
+use super::request::Request;
 use super::types::{Change, How, Mode, Plan, PoolNeed, Step};
 use super::{openj9, options};
 use crate::act::door::content::{self, Content, MEMLOCK_BYTES_MIN, Memlock, Put, Value};
 use crate::act::door::settings;
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused};
 use crate::os::machine::base_page;
 use crate::os::thp::DIRECTORY;
 
 /// Fills in the persistent steps, and what shared memory needs besides.
-pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), NoPlan> {
+pub fn complete(plan: &mut Plan, request: &Request) -> Result<(), Refused> {
     if plan.subject.vm == super::types::Vm::OpenJ9 {
         plan.gaps.push(openj9::gap());
     }
@@ -68,7 +68,7 @@ pub fn unit_name(text: &str) -> Option<String> {
     content::unit_name(name).then(|| format!("{name}.service"))
 }
 
-fn unit_steps(plan: &Plan, directory: &str) -> Result<Vec<Step>, NoPlan> {
+fn unit_steps(plan: &Plan, directory: &str) -> Result<Vec<Step>, Refused> {
     let step = |what: &str, change| Step {
         what: what.to_string(),
         why: "the service starts the JVM with the options of the plan".to_string(),
@@ -79,7 +79,7 @@ fn unit_steps(plan: &Plan, directory: &str) -> Result<Vec<Step>, NoPlan> {
         Content::Unit { memlock_bytes: memlock_bytes(plan), java_options: plan.jvm_options.clone() };
     let file = format!("{directory}/marusa-{}.conf", plan.outlook.name);
     content::check(&file, &content).map_err(|why| {
-        NoPlan(format!(
+        Refused(format!(
             "cannot add the options to the service: {why}; leave --unit out and put them there yourself"
         ))
     })?;

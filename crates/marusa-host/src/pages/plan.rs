@@ -2,10 +2,10 @@
 //! Pure over what was read.
 
 use super::feasible::{self, Answer, Ask, size_name};
-use super::request::{NoPlan, Request};
+use super::request::Request;
 use super::types::{Change, Feasible, How, Mode, Need, Outlook, Plan, PoolNeed, SCHEMA, Step, Subject, Vm};
 use super::{gc_threads, need, notes, openj9, options, persist};
-use crate::base::{Bytes, Known};
+use crate::base::{Bytes, Known, Refused};
 use crate::os::hugetlb;
 use crate::os::machine::base_page;
 use std::collections::BTreeMap;
@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 /// A heap smaller than this gains little from a pool: `auto` takes transparent pages then.
 const AUTO_POOL_HEAP_MIN: Bytes = 1 << 30;
 
-pub fn make(request: &Request) -> Result<Plan, NoPlan> {
+pub fn make(request: &Request) -> Result<Plan, Refused> {
     let (mode, mode_why) = match request.mode {
         Some(mode) => (mode, None),
         None => automatic(request),
     };
     let subject = &request.subject;
     let default_huge = request.host.meminfo.default_huge_bytes;
-    let mut jvm_options = options::of_pages(subject, mode, default_huge, request.shm).map_err(NoPlan)?;
-    let needs = needs(subject, mode).map_err(|gap| NoPlan(gap.to_string()))?;
+    let mut jvm_options = options::of_pages(subject, mode, default_huge, request.shm)?;
+    let needs = needs(subject, mode).map_err(|gap| Refused(gap.to_string()))?;
     let answer = match mode {
         Mode::Thp => thp_answer(request, &needs)?,
-        _ => feasible::answer(request.host, &ask(request, mode, &needs)).map_err(NoPlan)?,
+        _ => feasible::answer(request.host, &ask(request, mode, &needs))?,
     };
     let steps = steps(request, mode, &answer);
     jvm_options.extend(request.launch.iter().cloned());
@@ -119,10 +119,10 @@ fn automatic(request: &Request) -> (Mode, Option<String>) {
 }
 
 /// Transparent pages need no pool: where one is missing, that one stays small. So the answer is about free blocks.
-fn thp_answer(request: &Request, needs: &[Need]) -> Result<Answer, NoPlan> {
+fn thp_answer(request: &Request, needs: &[Need]) -> Result<Answer, Refused> {
     let host = request.host;
     let Some(thp) = &host.pages.thp else {
-        return Err(NoPlan(
+        return Err(Refused(
             "this kernel has no transparent huge pages (/sys/kernel/mm/transparent_hugepage is not there); --mode hugetlb-2m \
              needs none"
                 .to_string(),
@@ -130,7 +130,7 @@ fn thp_answer(request: &Request, needs: &[Need]) -> Result<Answer, NoPlan> {
     };
     let pages: u64 = by_size(needs, request.instances).iter().map(|(_, pages)| *pages).sum();
     let nothing = Ask::default();
-    let mut answer = feasible::answer(host, &nothing).map_err(NoPlan)?;
+    let mut answer = feasible::answer(host, &nothing)?;
     let size = feasible::size_outlook(host, &nothing, thp.pmd_bytes, host.available_bytes());
     let (once, most) = (size.at_once_pages, size.at_most_pages);
     let disabled = request.running.as_ref().is_some_and(|running| running.thp_enabled == Some(false));

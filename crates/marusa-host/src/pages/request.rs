@@ -40,8 +40,3 @@ pub struct Running {
     /// `Some(false)`: prctl(PR_SET_THP_DISABLE).
     pub thp_enabled: Option<bool>,
 }
-
-/// No plan is possible, with the reason.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoPlan(pub String);

@@ -2,7 +2,7 @@
 
 use super::collectors;
 use super::types::{Subject, Vm};
-use crate::base::{Bytes, Gap, Known, Why, bytes_of};
+use crate::base::{Bytes, Gap, Known, Refused, Why, bytes_of, refuse};
 use crate::jvm::hotspot::flags::KEPT;
 use crate::jvm::{Gc, JvmView};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Wanted {
 }
 
 /// "hotspot-17", "openj9-21". An error says what is known.
-pub fn named(text: &str) -> Result<(Vm, u32), String> {
+pub fn named(text: &str) -> Result<(Vm, u32), Refused> {
     let lower = text.to_ascii_lowercase();
     let vms = [("hotspot-", Vm::HotSpot), ("openj9-", Vm::OpenJ9)];
     let found = vms.iter().find_map(|(start, vm)| Some((*vm, lower.strip_prefix(start)?.parse().ok()?)));
@@ -31,10 +31,10 @@ pub fn named(text: &str) -> Result<(Vm, u32), String> {
         Some((vm, feature)) if (8..=FEATURE_MAX).contains(&feature) && !(9..=10).contains(&feature) => {
             Ok((vm, feature))
         }
-        _ => Err(format!(
+        _ => refuse!(
             "'{text}' is not a JDK: neither a directory with bin/java, nor one of hotspot-8, -11, -17, -21, -25, openj9-8, -11, \
              -17, -21, -25"
-        )),
+        ),
     }
 }
 
@@ -43,7 +43,7 @@ const FEATURE_MAX: u32 = 26;
 
 impl Wanted {
     /// The options that start such a JVM, but those of its pages.
-    pub fn launch(&self, vm: Vm, feature: u32) -> Result<Vec<String>, String> {
+    pub fn launch(&self, vm: Vm, feature: u32) -> Result<Vec<String>, Refused> {
         let mut options = match (&self.gc, vm) {
             (Some(gc), Vm::HotSpot) => collectors::options(collectors::named(gc, feature)?, feature)?,
             (Some(gc), Vm::OpenJ9) => vec![format!("-Xgcpolicy:{gc}")],
@@ -69,7 +69,7 @@ impl Wanted {
     }
 
     /// A JVM of which only the release is known: its flags are the defaults, except for what the user says.
-    pub fn by_name(&self, vm: Vm, feature: u32, memory_bytes: Bytes) -> Result<Subject, String> {
+    pub fn by_name(&self, vm: Vm, feature: u32, memory_bytes: Bytes) -> Result<Subject, Refused> {
         let gc = match (&self.gc, vm) {
             (Some(gc), Vm::HotSpot) => collectors::named(gc, feature)?,
             (None, Vm::HotSpot) => collectors::default(feature, self.cpus, memory_bytes),

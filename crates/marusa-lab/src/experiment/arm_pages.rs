@@ -9,7 +9,7 @@ use crate::act::door::identity;
 use crate::act::door::journal::PlanMark;
 use crate::act::door::{self, DoorError, Linux, Outcome, Request, Store, UndoReceipt};
 use crate::act::signals::Blocked;
-use crate::base::{Bytes, Gap, Why, rfc3339, word_of};
+use crate::base::{Bytes, Gap, Refused, Why, rfc3339, word_of};
 use crate::os::cpus;
 use crate::os::host_memory::HostMemory;
 use crate::os::hugetlb;
@@ -90,10 +90,12 @@ impl fmt::Display for PageMode {
 }
 
 impl FromStr for PageMode {
-    type Err = String;
-    fn from_str(text: &str) -> Result<PageMode, String> {
+    type Err = Refused;
+    fn from_str(text: &str) -> Result<PageMode, Refused> {
         let found = PageMode::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| format!("'{text}' is none of {}", PageMode::ALL.map(PageMode::name).join(", ")))
+        found.ok_or_else(|| {
+            Refused(format!("'{text}' is none of {}", PageMode::ALL.map(PageMode::name).join(", ")))
+        })
     }
 }
 
@@ -106,7 +108,7 @@ pub enum ArmError {
     Read(Gap),
     /// The host cannot give them, or the JVM cannot take them.
     #[error("{0}")]
-    NoPlan(String),
+    NoPlan(#[from] Refused),
     #[error("{0}")]
     Door(#[from] DoorError),
 }
@@ -151,9 +153,7 @@ pub fn options(subject: &Subject, mode: PageMode) -> Result<Vec<String>, ArmErro
     let default_huge = host()?.meminfo.default_huge_bytes;
     match (mode, mode.plan_mode()) {
         (PageMode::AsIs, _) => Ok(Vec::new()),
-        (_, Some(mode)) => {
-            page_options::of_pages(subject, mode, default_huge, false).map_err(ArmError::NoPlan)
-        }
+        (_, Some(mode)) => Ok(page_options::of_pages(subject, mode, default_huge, false)?),
         (_, None) => Ok(["-XX:-UseLargePages", "-XX:-UseTransparentHugePages"].map(String::from).to_vec()),
     }
 }
@@ -194,7 +194,7 @@ pub fn steps(subject: Option<&Subject>, mode: PageMode, pool: Pool) -> Result<Ve
         _ => Err(ArmError::NoPlan(
             "how many huge pages it needs cannot be planned, since the command is not `java` itself: say how many by --pages \
              hugetlb-2m:COUNT"
-                .to_string(),
+                .into(),
         )),
     }
 }
@@ -229,9 +229,9 @@ fn planned(subject: Subject, mode: Mode, host: &HostMemory) -> Result<Vec<Step>,
         unit: None,
         gaps: Vec::new(),
     };
-    let plan = plan::make(&request).map_err(|error| ArmError::NoPlan(error.to_string()))?;
+    let plan = plan::make(&request)?;
     match plan.outlook.feasible {
-        Feasible::No => Err(ArmError::NoPlan(plan.outlook.feasible_why)),
+        Feasible::No => Err(ArmError::NoPlan(plan.outlook.feasible_why.into())),
         _ => Ok(plan.steps),
     }
 }
@@ -260,17 +260,20 @@ pub fn pool_steps(page_bytes: Bytes, pages: u64) -> Result<Vec<Step>, ArmError> 
 fn given_pool(host: &HostMemory, page_bytes: Bytes, pages: u64) -> Result<Vec<Step>, ArmError> {
     let name = size_name(page_bytes);
     let pool = host.pages.pool(page_bytes);
-    let pool = pool.ok_or_else(|| ArmError::NoPlan(format!("this host has no {name} huge pages")))?;
+    let pool = pool.ok_or_else(|| ArmError::NoPlan(format!("this host has no {name} huge pages").into()))?;
     let missing = pages.saturating_sub(pool.available());
     if missing == 0 {
         return Ok(Vec::new());
     }
     if missing.saturating_mul(page_bytes) > host.available_bytes() {
-        return Err(ArmError::NoPlan(format!(
-            "{missing} more {name} pages are {} MiB, and this host has only {} MiB available",
-            missing.saturating_mul(page_bytes >> 20),
-            host.available_bytes() >> 20
-        )));
+        return Err(ArmError::NoPlan(
+            format!(
+                "{missing} more {name} pages are {} MiB, and this host has only {} MiB available",
+                missing.saturating_mul(page_bytes >> 20),
+                host.available_bytes() >> 20
+            )
+            .into(),
+        ));
     }
     let file = format!("{}/hugepages-{}kB/nr_hugepages", hugetlb::DIRECTORY, page_bytes >> 10);
     Ok(vec![Step {

@@ -15,7 +15,7 @@ fn what_options_ask_for() {
     assert_eq!(mode("-XX:+UseLargePages -XX:-UseLargePages"), PageMode::AsIs);
     assert_eq!(mode("-XX:+UseTransparentHugePages -XX:-UseTransparentHugePages"), PageMode::AsIs);
     assert_eq!("thp".parse(), Ok(PageMode::Thp));
-    assert!("2m".parse::<PageMode>().expect_err("none").contains("hugetlb-2m"));
+    assert!("2m".parse::<PageMode>().expect_err("none").0.contains("hugetlb-2m"));
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //!    a build tool); JDK_JAVA_OPTIONS is read by `java` of 9 and later only. Options that the script itself gives come after it and
 //!    win (src/hotspot/share/runtime/arguments.cpp, `Arguments::parse`: JAVA_TOOL_OPTIONS, command line, _JAVA_OPTIONS).
 
-use crate::base::redact;
+use crate::base::{Refused, redact, refuse};
 use crate::jvm::command_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,13 +53,13 @@ pub struct Launch {
 
 impl Arm {
     /// "thp=-XX:+UseTransparentHugePages -Xmx2g", "base=".
-    pub fn parse(text: &str) -> Result<Arm, String> {
+    pub fn parse(text: &str) -> Result<Arm, Refused> {
         let (name, rest) = text.split_once('=').ok_or_else(|| {
             format!("'{text}' is not an arm: NAME='OPTIONS', and NAME='' for one without options of its own")
         })?;
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.+".contains(letter);
         if name.is_empty() || name.len() > 24 || !name.chars().all(is_plain) {
-            return Err(format!("'{name}' is not a name of an arm: up to 24 of letters, digits, - _ . +"));
+            refuse!("'{name}' is not a name of an arm: up to 24 of letters, digits, - _ . +");
         }
         let words = words(rest)?;
         let variable = |word: &String| {
@@ -118,16 +118,16 @@ impl Arm {
 }
 
 /// Names that are two of the same, too few, too many: what can be checked before anything runs.
-pub fn check(arms: &[Arm]) -> Result<(), String> {
+pub fn check(arms: &[Arm]) -> Result<(), Refused> {
     if arms.len() < 2 {
-        return Err("a comparison needs two arms or more: --arm base='' --arm other='OPTIONS'".to_string());
+        refuse!("a comparison needs two arms or more: --arm base='' --arm other='OPTIONS'");
     }
     if arms.len() > ARMS_MAX {
-        return Err(format!("{} arms are more than {ARMS_MAX}", arms.len()));
+        refuse!("{} arms are more than {ARMS_MAX}", arms.len());
     }
     let twice = arms.iter().enumerate().find(|(at, arm)| arms[..*at].iter().any(|one| one.name == arm.name));
     match twice {
-        Some((_, arm)) => Err(format!("two arms are called '{}'", arm.name)),
+        Some((_, arm)) => refuse!("two arms are called '{}'", arm.name),
         None => Ok(()),
     }
 }
@@ -169,9 +169,9 @@ fn own_options(command: &[String]) -> Option<Vec<String>> {
 }
 
 /// Words as a shell parts them; nothing is expanded.
-pub fn words(text: &str) -> Result<Vec<String>, String> {
+pub fn words(text: &str) -> Result<Vec<String>, Refused> {
     shlex::split(text)
-        .ok_or_else(|| format!("a quotation mark is not closed, or a backslash is last, in: {text}"))
+        .ok_or_else(|| Refused(format!("a quotation mark is not closed, or a backslash is last, in: {text}")))
 }
 
 /// With marks where it has spaces. A JVM takes marks in JAVA_TOOL_OPTIONS, and no backslashes.

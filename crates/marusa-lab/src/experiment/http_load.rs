@@ -6,6 +6,7 @@ pub mod output;
 
 pub use output::parse;
 
+use crate::base::Refused;
 use serde::Serialize;
 use std::path::Path;
 use std::str::FromStr;
@@ -71,9 +72,9 @@ impl Served {
 }
 
 impl FromStr for Load {
-    type Err = String;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Load, String> {
+    fn from_str(text: &str) -> Result<Load, Refused> {
         let arguments =
             shlex::split(text).ok_or_else(|| format!("the quotation marks of '{text}' are not closed"))?;
         let program =
@@ -154,7 +155,7 @@ mod tests {
             ("wrk 'x", "not closed"),
         ] {
             let error = bad.parse::<Load>().expect_err(bad);
-            assert!(error.contains(why), "{error}");
+            assert!(error.0.contains(why), "{error}");
         }
     }
 

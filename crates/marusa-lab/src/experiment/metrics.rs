@@ -14,6 +14,7 @@ pub mod jmh;
 pub mod lines;
 pub mod series;
 
+use crate::base::{Refused, refuse};
 use regex_lite::Regex;
 use serde::Serialize;
 use series::Series;
@@ -88,12 +89,12 @@ pub struct Figure {
 }
 
 impl FromStr for Spec {
-    type Err = String;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Spec, String> {
+    fn from_str(text: &str) -> Result<Spec, Refused> {
         if let Some(file) = text.strip_prefix("jmh:") {
             if file.is_empty() {
-                return Err("jmh: needs the file that JMH writes with -rf json -rff FILE".to_string());
+                refuse!("jmh: needs the file that JMH writes with -rf json -rff FILE");
             }
             return Ok(Spec {
                 name: None,
@@ -129,7 +130,7 @@ struct Head {
 }
 
 impl Head {
-    fn output(self, pattern: &str, text: &str) -> Result<Spec, String> {
+    fn output(self, pattern: &str, text: &str) -> Result<Spec, Refused> {
         let name = self.name.ok_or_else(|| {
             format!("'{text}' is none of NAME=REGEX, jmh:FILE and prometheus:URL:SERIES; as --metric 'rate[op/s]=rate: ([0-9.]+)'")
         })?;
@@ -143,7 +144,7 @@ impl Head {
 }
 
 /// "NAME[unit,better]=" and what follows; `None`: it has no such head.
-fn head(text: &str) -> Option<(Result<Head, String>, &str)> {
+fn head(text: &str) -> Option<(Result<Head, Refused>, &str)> {
     let end = text
         .find(|letter: char| !(letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | ' ' | '%')))?;
     let (name, rest) = text.split_at(end);
@@ -154,7 +155,7 @@ fn head(text: &str) -> Option<(Result<Head, String>, &str)> {
     (!name.trim().is_empty()).then(|| (read_notes(name.trim(), notes), rest))
 }
 
-fn read_notes(name: &str, notes: &str) -> Result<Head, String> {
+fn read_notes(name: &str, notes: &str) -> Result<Head, Refused> {
     let mut head = Head { name: Some(name.to_string()), ..Head::default() };
     for note in notes.split(',').map(str::trim).filter(|note| !note.is_empty()) {
         match note {
@@ -164,9 +165,7 @@ fn read_notes(name: &str, notes: &str) -> Result<Head, String> {
             "last" => head.all = false,
             unit if head.unit.is_none() => head.unit = Some(unit.to_string()),
             other => {
-                return Err(format!(
-                    "{name}[{notes}]: what is '{other}'? One unit, higher or lower, all or last"
-                ));
+                refuse!("{name}[{notes}]: what is '{other}'? One unit, higher or lower, all or last");
             }
         }
     }
@@ -247,7 +246,7 @@ mod tests {
             ("a[lower]=prometheus:http://h/m:a{b", "not closed"),
         ] {
             let error = text.parse::<Spec>().map(|_| ()).expect_err(text);
-            assert!(error.contains(why), "{text}: {error}");
+            assert!(error.0.contains(why), "{text}: {error}");
         }
     }
 }

@@ -119,7 +119,7 @@ impl Live<'_> {
         let mut start = Start::new(command, output.clone(), output.clone(), self.limit());
         // The JDK 8 of a small root sees of the temporary directory only what it is started in.
         start.directory = Some(self.programs.directory().to_path_buf());
-        let mut running = trial::start(&start).map_err(|error| Failure::target(error.to_string()))?;
+        let mut running = trial::start(&start)?;
         let pid = match the_jvm(&mut running) {
             Ok(pid) => pid,
             Err(Turn::Signal) => {
@@ -156,9 +156,9 @@ impl Live<'_> {
 
     /// At each moment, until the time is over or something happens; what.
     fn watch(&self, run: &mut Run, pid: i32, mut until: impl FnMut(Instant) -> Turn) -> anyhow::Result<Turn> {
-        let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
+        let process = Process::open(pid)?;
         let name = format!("bench account {} run {} of {}", run.program, run.run, self.settings.runs);
-        let bar = progress::bar(name, self.settings.seconds as usize, "s");
+        let bar = progress::bar(&name, self.settings.seconds as usize, "s");
         let (started, before) = (Instant::now(), ProcessTime::read(pid));
         let interval = Duration::from_secs_f64(self.settings.interval_seconds);
         let length = Duration::from_secs_f64(self.settings.seconds);

@@ -2,7 +2,7 @@
 //! witness, its log.
 
 use crate::act::signals;
-use crate::base::{Gap, Known, Why};
+use crate::base::{Gap, Known, Refused, Why};
 use crate::cmd::bench::jdk::Jdk;
 use crate::cmd::bench::rounds::{Bench, JVM, Run, java, on_pages};
 use crate::experiment::arm_pages::{self, ArmError};
@@ -26,11 +26,11 @@ pub struct Live<'a> {
 }
 
 /// The release has it, and this build of it too.
-pub fn has(jdk: &Jdk, gc: &str) -> Result<(), String> {
+pub fn has(jdk: &Jdk, gc: &str) -> Result<(), Refused> {
     let options = collectors::named(gc, jdk.feature).and_then(|gc| collectors::options(gc, jdk.feature))?;
     arm_pages::subject(&jdk.home, &options)
         .map(|_| ())
-        .map_err(|error| format!("JDK {}: {error}", jdk.version))
+        .map_err(|error| format!("JDK {}: {error}", jdk.version).into())
 }
 
 pub fn takes_threads(jdk: &Jdk, gc: &str) -> bool {
@@ -52,8 +52,8 @@ impl Bench for Live<'_> {
 
     fn arranged(&mut self, settings: &Settings, arm: &Arm) -> Result<Arranged<Collector>, ArmError> {
         let jdk = self.jdk(arm)?;
-        let gc = collectors::named(&arm.gc, jdk.feature).map_err(ArmError::NoPlan)?;
-        let mut options = collectors::options(gc, jdk.feature).map_err(ArmError::NoPlan)?;
+        let gc = collectors::named(&arm.gc, jdk.feature)?;
+        let mut options = collectors::options(gc, jdk.feature)?;
         let heap = size(settings.heap_bytes);
         options.extend([format!("-Xms{heap}"), format!("-Xmx{heap}")]);
         options.extend(threads(jdk.feature, gc, arm.threads, settings.heap_bytes));
@@ -78,7 +78,7 @@ impl Bench for Live<'_> {
 impl Live<'_> {
     fn jdk(&self, arm: &Arm) -> Result<&Jdk, ArmError> {
         let found = self.jdks.iter().find(|jdk| jdk.feature == arm.jdk);
-        found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {}", arm.jdk)))
+        found.ok_or_else(|| ArmError::NoPlan(format!("there is no JDK {}", arm.jdk).into()))
     }
 
     fn work(&self, run: &mut Run<Settings>) -> Known<()> {

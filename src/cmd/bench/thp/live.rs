@@ -149,9 +149,9 @@ fn pieces_stay() -> Option<Step> {
 }
 
 fn words(policy: Policy) -> Result<Vec<Step>, ArmError> {
-    let me = Process::own().map_err(|error| ArmError::NoPlan(format!("/proc/self: {error}")))?;
+    let me = Process::own().map_err(|error| ArmError::NoPlan(format!("/proc/self: {error}").into()))?;
     let thp = HostPages::read(&me).thp;
-    let thp = thp.ok_or_else(|| ArmError::NoPlan("this kernel has no transparent huge pages".to_string()))?;
+    let thp = thp.ok_or_else(|| ArmError::NoPlan("this kernel has no transparent huge pages".into()))?;
     let (enabled, defrag) = policy.words();
     let size = format!("hugepages-{}kB/enabled", thp.pmd_bytes >> 10);
     let own = thp.sizes.iter().find(|one| one.bytes == thp.pmd_bytes).and_then(|one| one.enabled.clone());
@@ -234,7 +234,7 @@ impl Steps {
     }
 
     /// Whether the next one makes sense.
-    fn add(&mut self, step: Result<Done, String>) -> bool {
+    fn add(&mut self, step: anyhow::Result<Done>) -> bool {
         match step {
             Ok(done) => {
                 let ended = done.ended;
@@ -245,7 +245,7 @@ impl Steps {
                 self.said.insert(done.said);
                 self.ended.push(ended);
             }
-            Err(why) => self.why_not = Some(why),
+            Err(error) => self.why_not = Some(error.to_string()),
         }
         self.why_not.is_none()
     }
@@ -275,12 +275,12 @@ struct Done {
     is_interrupted: bool,
 }
 
-fn step(job: &Job, number: usize, stop: &AtomicBool) -> Result<Done, String> {
+fn step(job: &Job, number: usize, stop: &AtomicBool) -> anyhow::Result<Done> {
     let output = job.directory.join(format!("step-{number}.out"));
     let directory = Some(job.directory.clone());
     let of = Start::new(job.command.clone(), output.clone(), output.clone(), STEP_MAX);
     let start = Start { directory, ..of };
-    let mut running = trial::start(&start).map_err(|error| error.to_string())?;
+    let mut running = trial::start(&start)?;
     let mut pids = vec![running.pid()];
     let turn = loop {
         let turn = running.until(Instant::now() + LOOK_EVERY);
@@ -294,6 +294,6 @@ fn step(job: &Job, number: usize, stop: &AtomicBool) -> Result<Done, String> {
         }
     };
     let ended = running.end();
-    let said = std::fs::read_to_string(&output).map_err(|error| error.to_string())?.trim().to_string();
+    let said = std::fs::read_to_string(&output)?.trim().to_string();
     Ok(Done { pids, ended, said, is_interrupted: turn == Turn::Signal })
 }

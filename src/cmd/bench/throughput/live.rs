@@ -37,7 +37,7 @@ pub struct Live<'a> {
 fn heap_options(jdk: &Jdk, settings: &Settings, arm: Arm) -> Result<Vec<String>, ArmError> {
     let of_gc =
         collectors::named(&settings.gc, jdk.feature).and_then(|gc| collectors::options(gc, jdk.feature));
-    let mut options = of_gc.map_err(ArmError::NoPlan)?;
+    let mut options = of_gc?;
     let heap = size(arm.heap_bytes);
     options.extend([format!("-Xms{heap}"), format!("-Xmx{heap}")]);
     Ok(options)

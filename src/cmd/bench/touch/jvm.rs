@@ -43,7 +43,7 @@ fn of_heap(bytes: Bytes, threads: usize) -> Vec<String> {
 
 /// The options of the JVM that touches, and what would change on the host.
 pub fn arranged(jdk: &Jdk, arm: &Arm, bytes: Bytes) -> Result<Arranged<Nothing>, ArmError> {
-    let mode = mode(arm.pages).ok_or_else(|| ArmError::NoPlan("a JVM asks for no such pages".to_string()))?;
+    let mode = mode(arm.pages).ok_or_else(|| ArmError::NoPlan("a JVM asks for no such pages".into()))?;
     let options = of_heap(bytes, arm.threads);
     on_pages(&arm_pages::subject(&jdk.home, &options)?, options, mode, Nothing {})
 }

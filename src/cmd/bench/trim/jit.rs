@@ -4,7 +4,6 @@ use super::super::account_of::{self, failed};
 use super::Job;
 use crate::act::staged::{self, Launch, Staged};
 use crate::act::trim as act;
-use crate::cmd::Failure;
 use crate::experiment::bench::trim::{Compiled, Trial};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::host::ticks_per_second;
@@ -28,7 +27,7 @@ pub fn one(job: &Job, trial: &mut Trial) -> anyhow::Result<()> {
     let mut program = Staged::start(trial.arm.way.name(), &launch).map_err(failed)?;
     program.reach("warm", STAGE_LIMIT, || {}).map_err(failed)?;
     let pid = program.jvm().map_err(failed)?;
-    let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
+    let process = Process::open(pid)?;
     let helper = job.means.trimmed_every.map(|every| trimmer(&process, every)).transpose()?;
     let (cpu, faults) = (cpu_ms(pid), process.minor_faults().ok());
     program.go_on().map_err(failed)?;

@@ -136,7 +136,7 @@ fn start(job: &Job, name: &str, group: Option<&str>, number: u64) -> anyhow::Res
     let mut program = Staged::start(name, &launch).map_err(failed)?;
     program.reach("ready", STAGE_LIMIT, || {}).map_err(failed)?;
     let pid = program.jvm().map_err(failed)?;
-    let process = Process::open(pid).map_err(|error| Failure::target(error.to_string()))?;
+    let process = Process::open(pid)?;
     let trimmer = job.means.trimmed_every.map(|every| trimmer(&process, every)).transpose()?;
     Ok(Server { program, process, _trimmer: trimmer })
 }

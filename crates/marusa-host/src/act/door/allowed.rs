@@ -4,8 +4,8 @@
 use super::content::{self, unit_directory};
 use super::settings::{self, Setting, THP, Takes, matches};
 use super::step::Change;
-use crate::base::Bytes;
 use crate::base::limits::{DOOR_LINKED_MAX, DOOR_PATH_BYTES_MAX};
+use crate::base::{Bytes, Refused, refuse};
 
 /// Where files with "marusa" in their name may be made, which the host's own programs read.
 const DIRECTORIES: [&str; 3] = [content::SYSCTLS, content::LIMITS, content::TMPFILES];
@@ -26,7 +26,7 @@ const TMPFS_FILES_MAX: u64 = 10_000_000;
 const TMPFS_MODE_MAX: u32 = 0o755;
 
 /// Whether the change is one that the door makes; else why not.
-pub fn check(change: &Change, state_directory: &str) -> Result<(), String> {
+pub fn check(change: &Change, state_directory: &str) -> Result<(), Refused> {
     path(change.place())?;
     let own = |path: &str| {
         OWN.iter().chain([&state_directory]).any(|directory| below(path, directory))
@@ -49,20 +49,20 @@ pub fn check(change: &Change, state_directory: &str) -> Result<(), String> {
         Change::CopyTree { from, to, linked } => {
             self::path(from)?;
             if linked.len() > DOOR_LINKED_MAX {
-                return Err(format!("{from}: more than {DOOR_LINKED_MAX} links"));
+                refuse!("{from}: more than {DOOR_LINKED_MAX} links");
             }
             linked.iter().try_for_each(|below| self::path(&format!("{from}/{below}")))?;
             own(to)
         }
         Change::SwapFile { file, bytes } => {
             if !(SWAP_BYTES_MIN..=SWAP_BYTES_MAX).contains(bytes) {
-                return Err(format!("{file}: {bytes} bytes are not a size of a swap file"));
+                refuse!("{file}: {bytes} bytes are not a size of a swap file");
             }
             own(file)
         }
         Change::MemoryGroup { path, limit_bytes } => {
             if *limit_bytes < GROUP_BYTES_MIN {
-                return Err(format!("{path}: no program runs in {limit_bytes} bytes"));
+                refuse!("{path}: no program runs in {limit_bytes} bytes");
             }
             own_group(path)
         }
@@ -70,12 +70,12 @@ pub fn check(change: &Change, state_directory: &str) -> Result<(), String> {
     if allowed { Ok(()) } else { Err(no_place(change.place())) }
 }
 
-fn no_place(place: &str) -> String {
-    format!("{place} is none of the places that this kind of step may change")
+fn no_place(place: &str) -> Refused {
+    format!("{place} is none of the places that this kind of step may change").into()
 }
 
 /// The setting that a file is, where this kind of step may change it.
-fn setting(file: &str, fits: impl Fn(Takes) -> bool) -> Result<&'static Setting, String> {
+fn setting(file: &str, fits: impl Fn(Takes) -> bool) -> Result<&'static Setting, Refused> {
     settings::of(file).filter(|setting| fits(setting.takes)).ok_or_else(|| no_place(file))
 }
 
@@ -99,13 +99,16 @@ pub fn own_parent(path: &str) -> Option<&'static str> {
 }
 
 /// A plain absolute path.
-fn path(path: &str) -> Result<(), String> {
+fn path(path: &str) -> Result<(), Refused> {
     let plain = path.len() <= DOOR_PATH_BYTES_MAX
         && !path.chars().any(hides)
         && path
             .strip_prefix('/')
             .is_some_and(|rest| rest.split('/').all(|part| !["", ".", ".."].contains(&part)));
-    if plain { Ok(()) } else { Err(format!("{path:?} is not a plain absolute path")) }
+    if !plain {
+        refuse!("{path:?} is not a plain absolute path");
+    }
+    Ok(())
 }
 
 /// Letters that a person does not see, or that show what follows in another order (Unicode 16, Cf; separators of lines).
@@ -119,7 +122,7 @@ fn below(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
-fn tmpfs_options(options: &str) -> Result<bool, String> {
+fn tmpfs_options(options: &str) -> Result<bool, Refused> {
     let fits = |option: &str| match option.split_once('=') {
         Some(("huge", word)) => TMPFS_HUGE.contains(&word),
         Some(("size", text)) => {
@@ -136,12 +139,12 @@ fn tmpfs_options(options: &str) -> Result<bool, String> {
         _ => false,
     };
     if let Some(option) = options.split(',').find(|option| !fits(option)) {
-        return Err(format!("{option:?} is not a tmpfs option that a plan may set"));
+        refuse!("{option:?} is not a tmpfs option that a plan may set");
     }
     let mut names: Vec<&str> = options.split(',').filter_map(|one| Some(one.split_once('=')?.0)).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("the option {} of tmpfs is there twice", pair[0])),
+        Some(pair) => refuse!("the option {} of tmpfs is there twice", pair[0]),
         None => Ok(true),
     }
 }

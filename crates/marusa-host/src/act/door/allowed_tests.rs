@@ -2,7 +2,7 @@ use super::*;
 use crate::act::door::content::{Content, Put, UNITS, Value};
 
 fn refused(change: Change) -> String {
-    check(&change, "/state").expect_err("must be refused")
+    check(&change, "/state").expect_err("must be refused").0
 }
 fn add(file: &str) -> Change {
     Change::Add { file: file.into(), by: 1 }

@@ -9,8 +9,8 @@
 
 use super::jvm_option;
 use super::settings::{self, Takes};
-use crate::base::Bytes;
 use crate::base::limits::DOOR_VALUES_MAX;
+use crate::base::{Bytes, Refused, refuse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ const MEMLOCK_BYTES_MAX: Bytes = 1 << 46;
 const NAME_LETTERS_MAX: usize = 32;
 
 /// Whether a plan may make this file with these values; else why not.
-pub fn check(file: &str, content: &Content) -> Result<(), String> {
+pub fn check(file: &str, content: &Content) -> Result<(), Refused> {
     let (directory, _) = file.rsplit_once('/').unwrap_or_default();
     let (is_place, values) = match content {
         Content::Sysctl { settings } => (directory == SYSCTLS, settings.len()),
@@ -77,10 +77,10 @@ pub fn check(file: &str, content: &Content) -> Result<(), String> {
         Content::Unit { java_options, .. } => (unit_directory(directory), java_options.len()),
     };
     if !is_place {
-        return Err(format!("{file} is not a place for a file of this kind"));
+        refuse!("{file} is not a place for a file of this kind");
     }
     if values > DOOR_VALUES_MAX {
-        return Err(format!("{file}: more than {DOOR_VALUES_MAX} values"));
+        refuse!("{file}: more than {DOOR_VALUES_MAX} values");
     }
     let fits = match content {
         Content::Sysctl { settings } => all(settings, "/proc/sys/"),
@@ -94,7 +94,7 @@ pub fn check(file: &str, content: &Content) -> Result<(), String> {
     let text = text(content);
     match text.bytes().all(|letter| letter == b'\n' || (b' '..=b'~').contains(&letter)) {
         true => Ok(()),
-        false => Err(format!("{file}: its values are not plain text")),
+        false => refuse!("{file}: its values are not plain text"),
     }
 }
 
@@ -119,7 +119,7 @@ pub fn unit_name(name: &str) -> bool {
         && name.split('\\').skip(1).all(escaped)
 }
 
-fn all(settings: &[Put], below: &str) -> Result<(), String> {
+fn all(settings: &[Put], below: &str) -> Result<(), Refused> {
     for (at, put) in settings.iter().enumerate() {
         let setting = settings::of(&put.file).filter(|_| put.file.starts_with(below));
         let setting =
@@ -129,13 +129,13 @@ fn all(settings: &[Put], below: &str) -> Result<(), String> {
             Value::Word(word) => setting.takes_word(&put.file, word)?,
         }
         if settings[..at].iter().any(|earlier| earlier.file == put.file) {
-            return Err(format!("{} is there twice", put.file));
+            refuse!("{} is there twice", put.file);
         }
     }
     Ok(())
 }
 
-fn limit(limit: &Memlock) -> Result<(), String> {
+fn limit(limit: &Memlock) -> Result<(), Refused> {
     let name = limit.who.strip_prefix('@').unwrap_or(&limit.who);
     let mut letters = name.bytes();
     let plain = name.len() <= NAME_LETTERS_MAX
@@ -143,17 +143,17 @@ fn limit(limit: &Memlock) -> Result<(), String> {
         && letters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || b"_-".contains(&one));
     match plain {
         true => locked(limit.kib.saturating_mul(1024)),
-        false => Err(format!("{:?} is not the name of a user or @group", limit.who)),
+        false => refuse!("{:?} is not the name of a user or @group", limit.who),
     }
 }
 
-fn locked(bytes: Bytes) -> Result<(), String> {
+fn locked(bytes: Bytes) -> Result<(), Refused> {
     match (MEMLOCK_BYTES_MIN..=MEMLOCK_BYTES_MAX).contains(&bytes) {
         true => Ok(()),
-        false => Err(format!(
+        false => refuse!(
             "{bytes} bytes of locked memory are outside of {MEMLOCK_BYTES_MIN} to {MEMLOCK_BYTES_MAX}, the range that a plan \
              may set"
-        )),
+        ),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::step::Step;
 use crate::base::limits::DOOR_STEPS_MAX;
+use crate::base::{Refused, refuse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -260,18 +261,18 @@ pub fn parse(bytes: &[u8]) -> Parsed {
     parsed
 }
 
-fn record(line: &[u8], n: u64) -> Result<Record, String> {
+fn record(line: &[u8], n: u64) -> Result<Record, Refused> {
     let text = line
         .strip_suffix(b"}\n")
         .and_then(|line| line.get(HEAD_BYTES..))
         .ok_or("no record of this format")?;
     let head = format!("{{\"crc32\":\"{}\",\"length\":{:>6},\"record\":", checksum(text), text.len());
     if line[..HEAD_BYTES] != *head.as_bytes() {
-        return Err("its checksum or its length does not fit".to_string());
+        refuse!("its checksum or its length does not fit");
     }
     let record: Record = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     if record.n != n {
-        return Err(format!("it has the number {} and should have {n}", record.n));
+        refuse!("it has the number {} and should have {n}", record.n);
     }
     Ok(record)
 }

@@ -6,9 +6,10 @@ use super::journal::{self, Coupled, Entry, Goal, Record, Seen};
 use super::machine::Machine;
 use super::step::{Change, Step};
 use super::{allowed, look, number, room};
+use crate::base::{Refused, refuse};
 
 /// `memory_kib`: of the host, where it is known.
-pub fn check(records: &[Record], state_directory: &str, memory_kib: Option<u64>) -> Result<(), String> {
+pub fn check(records: &[Record], state_directory: &str, memory_kib: Option<u64>) -> Result<(), Refused> {
     let Some(begin) = journal::begin(records) else { return Ok(()) };
     begin.steps.iter().try_for_each(|step| allowed::check(&step.change, state_directory))?;
     for record in records {
@@ -35,7 +36,7 @@ pub fn memory_kib(machine: &dyn Machine) -> Option<u64> {
 }
 
 /// A write that `apply` made: what was before it is what undo writes.
-fn forth(step: &Step, before: &Seen, goal: &Goal) -> Result<(), String> {
+fn forth(step: &Step, before: &Seen, goal: &Goal) -> Result<(), Refused> {
     let place = step.change.place();
     let fits = match (&step.change, before, goal) {
         (Change::Add { by, .. }, Seen::Number { value: from, .. }, Goal::Number { value: to }) => {
@@ -52,11 +53,14 @@ fn forth(step: &Step, before: &Seen, goal: &Goal) -> Result<(), String> {
         (Change::Add { .. } | Change::Set { .. } | Change::Choose { .. }, ..) => false,
         _ => *goal == Goal::There,
     };
-    if fits { Ok(()) } else { Err(format!("what it says of {place} is not what its step does")) }
+    if !fits {
+        refuse!("what it says of {place} is not what its step does");
+    }
+    Ok(())
 }
 
 /// A write that an `undo` began, which the next one goes on with.
-fn back(step: &Step, before: &Seen, goal: &Goal) -> Result<(), String> {
+fn back(step: &Step, before: &Seen, goal: &Goal) -> Result<(), Refused> {
     let place = step.change.place();
     let fits = match (&step.change, before, goal) {
         (Change::Add { by, .. }, Seen::Number { value: from, .. }, Goal::Number { value: to }) => {
@@ -73,16 +77,19 @@ fn back(step: &Step, before: &Seen, goal: &Goal) -> Result<(), String> {
         (Change::Add { .. } | Change::Set { .. } | Change::Choose { .. }, ..) => false,
         _ => *goal == Goal::Absent,
     };
-    if fits { Ok(()) } else { Err(format!("what it says of {place} is not what undoing its step does")) }
+    if !fits {
+        refuse!("what it says of {place} is not what undoing its step does");
+    }
+    Ok(())
 }
 
 /// The number that the kernel moved along, which undo puts back too.
-fn coupled_fits(step: &Step, coupled: Option<&Coupled>, memory_kib: Option<u64>) -> Result<(), String> {
+fn coupled_fits(step: &Step, coupled: Option<&Coupled>, memory_kib: Option<u64>) -> Result<(), Refused> {
     let Some(coupled) = coupled else { return Ok(()) };
     let place = step.change.place();
     let is_choice = matches!(step.change, Change::Choose { .. });
     if !is_choice || allowed::moves_with(place) != Some(coupled.file.as_str()) {
-        return Err(format!("{:?} does not move with {place}", coupled.file));
+        refuse!("{:?} does not move with {place}", coupled.file);
     }
     let digits = coupled.text.strip_suffix('\n').unwrap_or(&coupled.text);
     let kib = digits.parse().ok().filter(|_| digits.bytes().all(|one| one.is_ascii_digit()));
@@ -100,7 +107,7 @@ mod tests {
     const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
     const RESERVE: &str = "/proc/sys/vm/min_free_kbytes";
 
-    fn verdict(change: Change, entry: Entry) -> Result<(), String> {
+    fn verdict(change: Change, entry: Entry) -> Result<(), Refused> {
         let step = Step { what: "w".into(), why: "y".into(), risk: None, change };
         let begin = Begin {
             schema: SCHEMA.into(),

@@ -2,7 +2,7 @@
 //! list with ranges, since others load code (-javaagent), run programs (OnError), read files (-XX:Flags) or switch checks off
 //! (BytecodeVerificationRemote). Nothing that systemd would expand or unquote is in any of them.
 
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused, refuse};
 
 /// Switches: -XX:+NAME and -XX:-NAME.
 const SWITCHES: [&str; 24] = [
@@ -79,15 +79,17 @@ const WORDS: [(&str, &[&str]); 2] = [
 ];
 
 /// Whether a plan may give it; else why not.
-pub fn check(option: &str) -> Result<(), String> {
+pub fn check(option: &str) -> Result<(), Refused> {
     let ranged = |name: &str, text: &str, least: u64, most: u64| match number(text) {
         Some(value) if (least..=most).contains(&value) => Ok(()),
-        _ => Err(format!("{name}{text:?} is outside of {least} to {most}, the range that a plan may set")),
+        _ => {
+            refuse!("{name}{text:?} is outside of {least} to {most}, the range that a plan may set");
+        }
     };
     if let Some((start, words)) = WORDS.iter().find(|(start, _)| option.starts_with(start)) {
         return match words.contains(&&option[start.len()..]) {
             true => Ok(()),
-            false => Err(format!("{option:?} is none of {start}{}", words.join("|"))),
+            false => refuse!("{option:?} is none of {start}{}", words.join("|")),
         };
     }
     if let Some((start, least, most)) = SIZES.iter().find(|(start, ..)| option.starts_with(start)) {
@@ -101,7 +103,7 @@ pub fn check(option: &str) -> Result<(), String> {
     }
     match flag.and_then(|flag| flag.strip_prefix(['+', '-'])) {
         Some(name) if SWITCHES.contains(&name) => Ok(()),
-        _ => Err(format!("{option:?} is not an option that a plan may put into a service")),
+        _ => refuse!("{option:?} is not an option that a plan may put into a service"),
     }
 }
 

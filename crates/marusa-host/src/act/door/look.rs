@@ -6,6 +6,7 @@ use super::machine::{Lies, Machine, kernel_text};
 use super::settings::Takes;
 use super::step::{Change, Step};
 use super::{DoorError, content, denied, number, room, settings};
+use crate::base::{Refused, refuse};
 use std::io;
 
 /// A step before it is made.
@@ -25,7 +26,7 @@ pub fn preview(machine: &dyn Machine, steps: &[Step], state_directory: &str) -> 
     let one = |(index, step): (usize, &Step)| {
         let hindered = |why| Preview { hindrance: Some(why), ..Preview::default() };
         if let Err(why) = allowed::check(&step.change, state_directory) {
-            return hindered(DoorError::Refused(why));
+            return hindered(DoorError::Refused(why.0));
         }
         let (earlier, change) = (&steps[..index], &step.change);
         if prepared(change, earlier) {
@@ -139,12 +140,12 @@ fn can_be_put_back(change: &Change, seen: &Seen) -> Result<(), DoorError> {
 }
 
 /// Whether a setting may have been so before a step changed it.
-pub fn was_before(change: &Change, seen: &Seen) -> Result<(), String> {
+pub fn was_before(change: &Change, seen: &Seen) -> Result<(), Refused> {
     let file = change.place();
     match (settings::of(file), seen) {
         (Some(setting), Seen::Number { value, .. }) => setting.takes_number(file, *value),
         (Some(setting), Seen::Word { word, .. }) => setting.takes_word(file, word),
-        _ => Err(format!("{file} is not a setting that a step changes")),
+        _ => refuse!("{file} is not a setting that a step changes"),
     }
 }
 

@@ -6,7 +6,7 @@ use super::machine::Machine;
 use super::settings::{self, Takes};
 use super::step::{Change, Step};
 use super::{DoorError, denied, number};
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused, refuse};
 use std::io;
 
 /// What stays with the host when all pools of a file are made at its start: as `pages plan` leaves at least.
@@ -71,17 +71,17 @@ fn overcommit(machine: &dyn Machine, file: &str, by: u64) -> Result<(), DoorErro
 fn reserve(machine: &dyn Machine, file: &str) -> Result<(), DoorError> {
     let Some(reserve) = super::allowed::moves_with(file) else { return Ok(()) };
     let Ok((_, now)) = number::read(machine, reserve) else { return Ok(()) };
-    reserve_fits(now, number::meminfo(machine, "MemTotal")).map_err(DoorError::No)
+    reserve_fits(now, number::meminfo(machine, "MemTotal")).map_err(|why| DoorError::No(why.0))
 }
 
 /// As `undo` puts it back: within its range, and no more than an eighth of the memory. The kernel itself makes it a
 /// twentieth at most (mm/khugepaged.c, `set_recommended_min_free_kbytes`).
-pub fn reserve_fits(kib: u64, total_kib: Option<u64>) -> Result<(), String> {
+pub fn reserve_fits(kib: u64, total_kib: Option<u64>) -> Result<(), Refused> {
     let setting = &settings::RESERVE;
     setting.takes_number(setting.file, kib)?;
     match total_kib {
         Some(total) if kib > total / 8 => {
-            Err(format!("{}: {kib} KiB are more than an eighth of the memory of this host", setting.file))
+            refuse!("{}: {kib} KiB are more than an eighth of the memory of this host", setting.file);
         }
         _ => Ok(()),
     }

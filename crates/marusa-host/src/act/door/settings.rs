@@ -4,7 +4,7 @@
 //!
 //! Sources are files of Linux 6.18. Where the kernel itself takes more than is sensible, the range here is the narrower one.
 
-use crate::base::{Bytes, PAGE};
+use crate::base::{Bytes, PAGE, Refused, refuse};
 
 pub const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
@@ -123,33 +123,33 @@ pub fn raised_to(file: &str, value: u64) -> u64 {
 impl Setting {
     /// Whether it may have this number in `file`; else why not. A pool is held against the host's memory besides, where the
     /// host is known (`room.rs`).
-    pub fn takes_number(&self, file: &str, value: u64) -> Result<(), String> {
+    pub fn takes_number(&self, file: &str, value: u64) -> Result<(), Refused> {
         let (least, most) = match self.takes {
             Takes::Number { least, most } | Takes::Limit { least, most } => (least, most),
             Takes::Pages => (0, POOL_BYTES_MAX / page_bytes(file)?.unwrap_or(HUGE_PAGE_BYTES_MIN)),
             Takes::Word(words) => {
-                return Err(format!("{file} takes no number: it takes one of {}", words.join(", ")));
+                refuse!("{file} takes no number: it takes one of {}", words.join(", "));
             }
         };
         if (least..=most).contains(&value) {
             return Ok(());
         }
-        Err(format!("{file}: {value} is outside of {least} to {most}, the range that a plan may set"))
+        refuse!("{file}: {value} is outside of {least} to {most}, the range that a plan may set");
     }
 
-    pub fn takes_word(&self, file: &str, word: &str) -> Result<(), String> {
+    pub fn takes_word(&self, file: &str, word: &str) -> Result<(), Refused> {
         match self.takes {
             Takes::Word(words) if words.contains(&word) => Ok(()),
             Takes::Word(words) => {
-                Err(format!("{file}: {word:?} is none of its words, which are {}", words.join(", ")))
+                refuse!("{file}: {word:?} is none of its words, which are {}", words.join(", "));
             }
-            _ => Err(format!("{file} takes a number, and {word:?} is none")),
+            _ => refuse!("{file} takes a number, and {word:?} is none"),
         }
     }
 }
 
 /// The size of the pages that a file below hugepages-*kB counts. `None`: the kernel's default size.
-fn page_bytes(file: &str) -> Result<Option<Bytes>, String> {
+fn page_bytes(file: &str) -> Result<Option<Bytes>, Refused> {
     let Some(digits) = file.split('/').find_map(|part| part.strip_prefix("hugepages-")?.strip_suffix("kB"))
     else {
         return Ok(None);
@@ -157,13 +157,13 @@ fn page_bytes(file: &str) -> Result<Option<Bytes>, String> {
     let bytes = digits.parse::<u64>().ok().and_then(|kib| kib.checked_mul(1024));
     match bytes.filter(|bytes| bytes.is_power_of_two()) {
         Some(bytes @ HUGE_PAGE_BYTES_MIN..=HUGE_PAGE_BYTES_MAX) => Ok(Some(bytes)),
-        _ => Err(format!("{file}: {digits} KiB are not a size of a huge page")),
+        _ => refuse!("{file}: {digits} KiB are not a size of a huge page"),
     }
 }
 
 /// Whether a plan may suggest a word for the kernel's command line, which the user then adds
 /// (Documentation/admin-guide/kernel-parameters.txt).
-pub fn boot_word(word: &str) -> Result<(), String> {
+pub fn boot_word(word: &str) -> Result<(), Refused> {
     let number =
         |text: &str| (1..=10).contains(&text.len()) && text.bytes().all(|letter| letter.is_ascii_digit());
     let fits = match word.split_once('=') {
@@ -175,7 +175,7 @@ pub fn boot_word(word: &str) -> Result<(), String> {
     };
     match fits {
         true => Ok(()),
-        false => Err(format!("{word:?} is not a huge page option of the kernel's command line")),
+        false => refuse!("{word:?} is not a huge page option of the kernel's command line"),
     }
 }
 

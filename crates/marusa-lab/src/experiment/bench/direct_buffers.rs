@@ -5,7 +5,7 @@ use super::Machine;
 use super::account_row::AccountRow;
 use super::spread::{Spread, growth};
 use super::trials::{self, OfArm};
-use crate::base::{Bytes, PAGE, counted, word_of};
+use crate::base::{Bytes, PAGE, Refused, counted, word_of};
 use crate::map::Area;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub fn of(steps: Vec<AtStep>, trimmed: Result<String, String>, settings: &Settings) -> Figures {
+    pub fn of(steps: Vec<AtStep>, trimmed: Result<String, Refused>, settings: &Settings) -> Figures {
         let seen = Figures { steps, ..Figures::default() };
         let direct = |step| seen.of_area(step, Area::DirectBuffers);
         let had = growth(direct(Step::Freed), direct(Step::Allocated)).filter(|had| *had > 0);
@@ -132,7 +132,7 @@ impl Figures {
             surviving_buffers: direct(Step::Freed).and_then(|left| left.checked_div(each)),
             trimmed_bytes: growth(seen.kernel(Step::Trimmed), seen.kernel(Step::Freed)),
             trimmed_by: trimmed.as_ref().ok().cloned(),
-            not_trimmed: trimmed.err(),
+            not_trimmed: trimmed.err().map(|why| why.0),
             ..seen
         }
     }

@@ -7,7 +7,7 @@ use super::Machine;
 use super::gc_work::GcWork;
 use super::rounds::{Mean, Ratio};
 use super::trials::{self, OfArm, ratio};
-use crate::base::Bytes;
+use crate::base::{Bytes, Refused};
 use crate::experiment::arm_pages::PageMode;
 use schemars::JsonSchema;
 use std::fmt;
@@ -56,8 +56,8 @@ impl fmt::Display for Threads {
 }
 
 impl std::str::FromStr for Threads {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Threads, String> {
+    type Err = Refused;
+    fn from_str(text: &str) -> Result<Threads, Refused> {
         let number = |text: &str| text.parse().ok().filter(|count| (1..=1024).contains(count));
         let found = match text.strip_suffix("-way") {
             _ if text == "own" => Some(Threads::Own),
@@ -65,9 +65,9 @@ impl std::str::FromStr for Threads {
             None => number(text).map(Threads::Exactly),
         };
         found.ok_or_else(|| {
-            format!(
+            Refused(format!(
                 "'{text}' is neither own, nor a machine as 32-way, nor a number of threads from 1 to 1024"
-            )
+            ))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! A series of a Prometheus page as a figure of a range of time: a counter's rate, a gauge's mean, or what one counter
 //! grew by for each that another grew by (`seconds_sum / seconds_count`: the mean time of one).
 
-use crate::base::{Gap, Known, Why};
+use crate::base::{Gap, Known, Refused, Why};
 use crate::os::series::{self, Selector, Sum};
 
 /// One series, or two that are divided.
@@ -15,7 +15,7 @@ pub struct Series {
 pub type Sums = (Sum, Option<Sum>);
 
 impl Series {
-    pub fn parse(text: &str) -> Result<Series, String> {
+    pub fn parse(text: &str) -> Result<Series, Refused> {
         match text.split_once(" / ") {
             Some((of, by)) => Ok(Series { of: of.parse()?, by: Some(by.parse()?) }),
             None => Ok(Series { of: text.parse()?, by: None }),
