@@ -57,8 +57,7 @@ pub struct AdviseArgs {
 
 /// "2%", "0.5"; 0 to 1.
 fn percent(text: &str) -> Result<f64, Refused> {
-    let number: f64 =
-        text.trim_end_matches('%').trim().parse().map_err(|_| "it must be a percentage".to_string())?;
+    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| "it must be a percentage")?;
     if number > 0.0 && number < 100.0 {
         Ok(number / 100.0)
     } else {
@@ -100,10 +99,10 @@ fn read(source: &str, args: &AdviseArgs) -> anyhow::Result<Vec<History>> {
         return prometheus::read(source, &args.labels, args.since);
     }
     if source.contains("://") {
-        return Err(Failure::usage(format!(
+        refuse!(
             "cannot read {source}: give a recording, a directory or http(s)://; copy the tables process, account and jvm of \
              a bucket to a directory"
-        )));
+        );
     }
     let path = Path::new(source);
     match path.is_dir() {

@@ -38,11 +38,10 @@ pub fn bytes(text: &str) -> Result<u64, Refused> {
         _ => refuse!("'{unit}' is not a unit of memory: K, M, G, T"),
     };
     let bytes = number * 1024f64.powi(power);
-    if bytes < u64::MAX as f64 {
-        Ok(bytes as u64)
-    } else {
+    if bytes >= u64::MAX as f64 {
         refuse!("it is too much");
     }
+    Ok(bytes as u64)
 }
 
 /// "2%", "0.5".

@@ -255,11 +255,11 @@ fn resumed(args: &CompareArgs, ready: &[Ready]) -> anyhow::Result<Begun> {
     let now = head(args, ready, args.seed.unwrap_or(was.seed))?;
     let differs = was.differs(&now);
     if !differs.is_empty() {
-        return Err(Failure::usage(format!(
+        refuse!(
             "--resume: this is not the comparison in {}: {}; begin a new one in another directory",
             directory.display(),
             differs.join("; ")
-        )));
+        );
     }
     Ok((Some(store), was, trials))
 }

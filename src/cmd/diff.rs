@@ -5,7 +5,7 @@ pub mod moment;
 pub mod source;
 
 use super::{Failure, amount, answer};
-use crate::base::{Bytes, Refused};
+use crate::base::{Bytes, Refused, refuse};
 use crate::jvm::hotspot::histogram::HeapWant;
 use crate::map::Area;
 use crate::map::diff::{self, Diff};
@@ -73,9 +73,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         && (want.heap.is_none() || !args.fail_on.is_empty())
     {
         let from = &side.taken.from;
-        return Err(Failure::usage(format!(
-            "{from} has only the classes of the heap: compare it with --by class alone"
-        )));
+        refuse!("{from} has only the classes of the heap: compare it with --by class alone");
     }
     let diff = diff::diff(&before.sums, &now.sums);
     let document = || show::json::DiffDocument::of(&before.taken, &now.taken, &diff);

@@ -5,7 +5,7 @@ use super::record::file;
 use super::{Failure, amount, answer, target};
 use crate::act::fork_price;
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE, TARGET_OF_MANY};
-use crate::base::{Gap, Why};
+use crate::base::{Gap, Why, refuse};
 use crate::doctor::facts::gather::{self, Gathered, Patient, Who};
 use crate::doctor::if_xmx::IfXmx;
 use crate::doctor::{self, CATALOG, Finding, Level, Subject, recorded, rules};
@@ -133,7 +133,7 @@ fn examine(args: &DoctorArgs, out: &mut dyn Write) -> anyhow::Result<u8> {
 /// A question that cannot be answered is an error: neither yes nor no.
 fn if_xmx(args: &DoctorArgs, gathered: &Gathered, bytes: u64) -> anyhow::Result<IfXmx> {
     if args.file().is_some() {
-        return Err(Failure::usage("--if-xmx needs a running JVM: a recording has no account to add up"));
+        refuse!("--if-xmx needs a running JVM: a recording has no account to add up");
     }
     status(args, gathered, &[])?;
     let answer = doctor::if_xmx::answer(&gathered.facts, bytes);

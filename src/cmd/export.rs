@@ -4,6 +4,7 @@ use super::diff::meant;
 use super::record::file;
 use super::store::Store;
 use super::{Failure, check_output};
+use crate::base::refuse;
 use crate::os::file_mode;
 use crate::os::output_file::OutputFile;
 use crate::os::terminal::data;
@@ -61,10 +62,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<u8> {
     let file = args.parquet.as_ref().filter(|_| args.layout == Layout::File);
     for out in [file, args.csv.as_ref(), args.json_lines.as_ref()].into_iter().flatten() {
         if is_same(out, &args.file) {
-            return Err(Failure::usage(format!(
-                "{} is the recording itself: give another name",
-                out.display()
-            )));
+            refuse!("{} is the recording itself: give another name", out.display());
         }
         check_output(out)?;
     }

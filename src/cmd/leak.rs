@@ -3,6 +3,7 @@
 use super::diff::{meant, moment};
 use super::record::file;
 use super::{Failure, answer};
+use crate::base::refuse;
 use crate::measure::growth::Verdict;
 use crate::record::leak_row::{Row, What};
 use crate::record::since::Since;
@@ -70,7 +71,7 @@ fn judge<'a>(args: &LeakArgs, history: &'a History) -> anyhow::Result<show::Judg
     let at = |when: Option<moment::When>| when.and_then(|when| seconds(history, when));
     let (from, to) = (at(args.from).unwrap_or(0.0), at(args.to).unwrap_or(f64::INFINITY));
     if from > to {
-        return Err(Failure::usage("--from must precede --to"));
+        refuse!("--from must precede --to");
     }
     Ok((history, leaks::judge(history, from, to, args.parts), Since::of(history, to)))
 }

@@ -7,6 +7,7 @@ use super::deadline::DeadlineArgs;
 use super::map_pages::PageArgs;
 use super::{Failure, check_output};
 use crate::base::limits::{TARGET_ALONE, TARGET_FILE};
+use crate::base::refuse;
 use crate::os::budget;
 use crate::os::terminal::stdout;
 use shown::Shown;
@@ -102,12 +103,10 @@ impl MapArgs {
             false => Ok(()),
         };
         if self.each && !matches!(self.by(), By::Thread | By::Library) {
-            return Err(Failure::usage(
-                "--each has rows of threads or files: it needs --by thread or --by library",
-            ));
+            refuse!("--each has rows of threads or files: it needs --by thread or --by library");
         }
         if self.taxonomy == Taxonomy::Paper && self.by() != By::Area {
-            return Err(Failure::usage("--taxonomy paper has areas only: leave --by out"));
+            refuse!("--taxonomy paper has areas only: leave --by out");
         }
         needs_page_size(self.pages.ask, "--ask asks the JVM for its page sizes")?;
         needs_page_size(self.pages.zeros, "--zeros looks into large pages")

@@ -5,6 +5,7 @@ mod looks;
 
 use super::{Failure, amount, target};
 use crate::act::signals::{self, Blocked};
+use crate::base::refuse;
 use crate::os::terminal;
 use crate::os::terminal::stdout;
 use crate::show::json::print_line;
@@ -43,21 +44,19 @@ const EVERY_MIN: Duration = Duration::from_millis(100);
 
 pub fn run(args: &TopArgs) -> anyhow::Result<u8> {
     if args.every < EVERY_MIN {
-        return Err(Failure::usage("--every: at least 100ms"));
+        refuse!("--every: at least 100ms");
     }
     let pid = args.target.as_deref().map(target::open).transpose()?.map(|process| process.pid);
     if args.json {
         return json(args, pid);
     }
     if !stdout().is_terminal() || !stdin().is_terminal() {
-        return Err(Failure::usage(
-            "top needs a terminal; without one take `marusa top --json`, or `marusa map`",
-        ));
+        refuse!("top needs a terminal; without one take `marusa top --json`, or `marusa map`");
     }
     if !terminal::has_cursor() {
-        return Err(Failure::usage(
-            "cannot draw on this terminal: TERM is dumb or not set; take `marusa top --json`, or `marusa map`",
-        ));
+        refuse!(
+            "cannot draw on this terminal: TERM is dumb or not set; take `marusa top --json`, or `marusa map`"
+        );
     }
     // A signal to end is answered between two turns: else it would leave the terminal as we have made it.
     let blocked = Blocked::start();

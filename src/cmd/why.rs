@@ -3,7 +3,7 @@
 
 use super::deadline::DeadlineArgs;
 use super::record::file;
-use super::{Failure, amount, answer, progress, target};
+use super::{amount, answer, progress, target};
 use crate::base::limits::TARGET_ALONE;
 use crate::base::printable::escaped;
 use crate::base::{Bytes, Gap, Known, Refused, Why, human, refuse};
@@ -63,10 +63,11 @@ fn time(text: &str) -> Result<Duration, Refused> {
 pub fn run(args: &WhyArgs) -> anyhow::Result<u8> {
     args.deadline.set(TARGET_ALONE);
     if file::is_one(Path::new(&args.target)) {
-        return Err(Failure::usage(format!(
+        refuse!(
             "cannot watch {}: it is a recording; `marusa leak {}` says what grows in it",
-            args.target, args.target
-        )));
+            args.target,
+            args.target
+        );
     }
     let process = target::open(&args.target)?;
     let mut watch = Watch::start(&process)?;

@@ -10,7 +10,7 @@ use super::throughput::server_jdk;
 use crate::act::programs::Programs;
 use crate::act::server::recipe;
 use crate::act::signals::{self, Blocked};
-use crate::base::{Bytes, Refused, rfc3339};
+use crate::base::{Bytes, Refused, refuse, rfc3339};
 use crate::cmd::{Failure, amount, answer, check_output, write_output};
 use crate::experiment::bench::account_series::{self as experiment, Program, Run, Settings};
 use crate::show::bench::account as show;
@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
 
 fn settings(args: &Args, jdk: &Jdk) -> anyhow::Result<Settings> {
     if args.interval > args.duration {
-        return Err(Failure::usage("--interval is longer than --duration: nothing would be seen"));
+        refuse!("--interval is longer than --duration: nothing would be seen");
     }
     let mut programs = args.program.clone();
     programs.dedup();

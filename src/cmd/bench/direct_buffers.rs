@@ -6,8 +6,8 @@ use super::jdk::{Jdk, JdkArgs, of_version};
 use super::machine;
 use super::rounds::{self, Bench, Run};
 use crate::act::staged::{self, Staged};
-use crate::base::Bytes;
-use crate::cmd::{Failure, amount};
+use crate::base::{Bytes, refuse};
+use crate::cmd::amount;
 use crate::experiment::arm_pages::ArmError;
 use crate::experiment::bench::direct_buffers::{Arm, AtStep, Figures, Settings, Step, expected_bytes};
 use crate::experiment::bench::trials::Arranged;
@@ -47,7 +47,7 @@ fn threads() -> clap::builder::RangedU64ValueParser {
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdks = args.jdk.all()?;
     if args.size == 0 || args.size > 1 << 30 {
-        return Err(Failure::usage("--size: from one byte to 1G"));
+        refuse!("--size: from one byte to 1G");
     }
     let turns = args.of.turns();
     let settings = Settings {

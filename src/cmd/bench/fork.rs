@@ -6,7 +6,7 @@ mod live;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
 use super::rounds::{self, ArmsArgs, whole_mib};
-use crate::base::{Bytes, Refused};
+use crate::base::{Bytes, Refused, refuse};
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::fork::{Mechanism, Settings, Support};
 use crate::os::{host, meminfo};
@@ -93,12 +93,12 @@ fn heaps(given: &[Bytes]) -> anyhow::Result<Vec<Bytes>> {
     let fits = |heap: Bytes| heap.saturating_add(heap / 8).saturating_add(RESERVE) <= available;
     let given = whole_mib(given, HEAP_MIN)?;
     if let Some(heap) = given.iter().find(|heap| !fits(**heap)) {
-        return Err(Failure::usage(format!(
+        refuse!(
             "a heap of {} MiB does not fit: {} MiB are available, of which {} are kept for other programs",
             heap >> 20,
             available >> 20,
             RESERVE >> 20
-        )));
+        );
     }
     let heaps = match given.is_empty() {
         true => HEAPS.into_iter().filter(|heap| fits(*heap)).collect(),

@@ -5,7 +5,7 @@ mod live;
 use super::jdk::{Jdk, JdkArgs};
 use super::machine;
 use super::rounds::{self, ArmsArgs};
-use crate::base::Bytes;
+use crate::base::{Bytes, refuse};
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::PageMode;
 use crate::experiment::bench::gc::{Arm, Settings, Threads};
@@ -79,11 +79,11 @@ fn settings(args: &Args, jdks: &[Jdk]) -> anyhow::Result<Settings> {
     let heap_bytes =
         args.heap.unwrap_or(args.live.saturating_mul(HEAP_SHARE)).next_multiple_of(1 << 20).max(HEAP_MIN);
     if args.live == 0 || args.live > heap_bytes / 2 {
-        return Err(Failure::usage(format!(
+        refuse!(
             "--live {} MiB: the live set must be something, and at most half of the heap of {} MiB",
             args.live >> 20,
             heap_bytes >> 20
-        )));
+        );
     }
     let machine = machine::here();
     Ok(Settings {

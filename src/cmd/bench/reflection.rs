@@ -5,8 +5,8 @@ use super::jdk::{Jdk, JdkArgs, of_version};
 use super::machine;
 use super::rounds::{self, Bench, Run};
 use crate::act::staged::{self, Staged};
-use crate::base::{Bytes, Refused};
-use crate::cmd::{Failure, amount};
+use crate::base::{Bytes, Refused, refuse};
+use crate::cmd::amount;
 use crate::experiment::arm_pages::ArmError;
 use crate::experiment::bench::reflection::{Accessors, Arm, Figures, Settings};
 use crate::experiment::bench::trials::Arranged;
@@ -51,11 +51,11 @@ fn accessors(text: &str) -> Result<Accessors, Refused> {
 pub fn run(args: &Args) -> anyhow::Result<u8> {
     let jdks = args.jdk.all()?;
     if args.classes > args.fields {
-        return Err(Failure::usage("--classes: at most as many as --fields"));
+        refuse!("--classes: at most as many as --fields");
     }
     // 65,535 constants are the most that a class file has; a field takes ten of them.
     if args.fields.div_ceil(args.classes) > 5000 {
-        return Err(Failure::usage("--classes: a class has at most 5,000 of the fields"));
+        refuse!("--classes: a class has at most 5,000 of the fields");
     }
     let turns = args.of.turns();
     let settings = Settings {

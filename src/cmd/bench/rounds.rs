@@ -6,7 +6,7 @@ use super::saved::{self, Saved};
 use crate::act::dialogue::Dialogue;
 use crate::act::programs::Programs;
 use crate::act::signals::{self, Blocked};
-use crate::base::{Bytes, Gap, Known, Why};
+use crate::base::{Bytes, Gap, Known, Why, refuse};
 use crate::cmd::pages::door;
 use crate::cmd::quiet::QuietArgs;
 use crate::cmd::{Failure, answer, check_output, progress, write_output};
@@ -84,9 +84,7 @@ pub struct ArmsArgs {
 pub fn whole_mib(heaps: &[Bytes], least: Bytes) -> anyhow::Result<Vec<Bytes>> {
     if let Some(heap) = heaps.iter().find(|heap| **heap < least || !heap.is_multiple_of(1 << 20)) {
         let least = least >> 20;
-        return Err(Failure::usage(format!(
-            "a heap of {heap} bytes: it must be whole MiB, {least} at least"
-        )));
+        refuse!("a heap of {heap} bytes: it must be whole MiB, {least} at least");
     }
     let heaps: BTreeSet<Bytes> = heaps.iter().copied().collect();
     Ok(heaps.into_iter().collect())
@@ -198,7 +196,7 @@ pub fn run<B: Bench>(
     answer(is_json, || Document::of(&results), |out| show::text(out, &results))?;
     match (&args.svg, show::svg(&results)) {
         (Some(path), Some(picture)) => write_output(path, &picture)?,
-        (Some(path), None) => say!("marusa: cannot draw {}: no figure for it", path.display()),
+        (Some(path), None) => say!("marusa: cannot draw {}: no trial has its figure", path.display()),
         (None, _) => {}
     }
     drop(bench);

@@ -8,7 +8,7 @@ use super::machine;
 use super::rounds::{self, ArmsArgs, whole_mib};
 use crate::act::server::ServerError;
 use crate::act::server::recipe;
-use crate::base::Bytes;
+use crate::base::{Bytes, refuse};
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::throughput::{FirstTouch, Settings, arms};
 use crate::show::bench::throughput::Lacking;
@@ -111,12 +111,12 @@ fn settings(args: &Args, jdk: &Jdk) -> anyhow::Result<Settings> {
     if let (Some(heap), Some(live)) = (heaps.first(), live.last().filter(|live| **live > 0))
         && *live > heap.saturating_sub(HEAP_MIN) * LIVE_PERCENT_MAX / 100
     {
-        return Err(Failure::usage(format!(
+        refuse!(
             "--live {} MiB: a heap of {} MiB has room for {LIVE_PERCENT_MAX} % of what the server leaves of it ({} MiB)",
             live >> 20,
             heap >> 20,
             HEAP_MIN >> 20
-        )));
+        );
     }
     Ok(Settings {
         machine: machine::here(),

@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     let host = host().map_err(|gap| Failure::target(gap.to_string()))?;
     let available = host.available_bytes();
     if args.bytes < UNIT || !args.bytes.is_multiple_of(UNIT) {
-        return Err(Failure::usage("--bytes must be a multiple of 2 MiB"));
+        refuse!("--bytes must be a multiple of 2 MiB");
     }
     if args.bytes.saturating_mul(5) / 4 + RESERVE > available {
         let text = format!("{} MiB do not fit: {} MiB are available", args.bytes >> 20, available >> 20);

@@ -11,7 +11,7 @@ use super::machine;
 use super::rounds::{self, Bench, Run, SavedArgs};
 use crate::act::ask_jdk;
 use crate::act::programs::Programs;
-use crate::base::Bytes;
+use crate::base::{Bytes, refuse};
 use crate::cmd::{Failure, amount};
 use crate::experiment::arm_pages::ArmError;
 use crate::experiment::bench::trials::Arranged;
@@ -123,11 +123,7 @@ fn ways(args: &Args, jdk: &Jdk) -> anyhow::Result<(Vec<Way>, Vec<String>)> {
     let unknown = args.arms.iter().find(|name| !ways.iter().any(|way| way.name() == name.as_str()));
     if let Some(name) = unknown {
         let names: Vec<&str> = ways.iter().map(|way| way.name()).collect();
-        return Err(Failure::usage(format!(
-            "method '{name}' is unavailable with JDK {}; available: {}",
-            jdk.version,
-            names.join(", ")
-        )));
+        refuse!("method '{name}' is unavailable with JDK {}; available: {}", jdk.version, names.join(", "));
     }
     if !args.arms.is_empty() {
         ways.retain(|way| *way == Way::AsItIs || args.arms.iter().any(|name| name == way.name()));

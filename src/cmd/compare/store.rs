@@ -4,6 +4,7 @@
 use crate::act::file_lock;
 use crate::base::limits::{SAVED_BYTES_MAX, SAVED_HEAD_BYTES_MAX};
 use crate::base::printable::escaped_lines;
+use crate::base::refuse;
 use crate::cmd::Failure;
 use crate::experiment::resume::{self, Head};
 use crate::experiment::trial_record::{SCHEMA, Trial};
@@ -55,10 +56,10 @@ impl Store {
             own.and_then(|()| fs::create_dir_all(&output)).and_then(|()| file_mode::fit_directory(&output));
         made.map_err(|error| unwritten(&directory, &error))?;
         if fs::metadata(directory.join(TRIALS)).is_ok_and(|facts| facts.len() > 0) {
-            return Err(Failure::usage(format!(
+            refuse!(
                 "--save {}: a comparison is there already; go on with it by --resume, or take another directory",
                 directory.display()
-            )));
+            );
         }
         write_head(&directory, head).map_err(|error| unwritten(&directory, &error))?;
         Store::open(directory, is_temporary)
@@ -92,9 +93,7 @@ impl Store {
         let file = opened.map_err(|error| unwritten(&directory, &error))?;
         if !file_lock::try_lock(&file).map_err(|error| unwritten(&directory, &error))? {
             let directory = directory.display();
-            return Err(Failure::usage(format!(
-                "--save {directory}: another marusa works on this comparison now"
-            )));
+            refuse!("--save {directory}: another marusa works on this comparison now");
         }
         let bytes = file.metadata().map_or(0, |facts| facts.len());
         Ok(Store { directory, file, bytes, is_temporary })

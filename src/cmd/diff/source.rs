@@ -4,6 +4,7 @@ use super::meant::{self, Who};
 use super::moment::{self, When};
 use crate::base::limits::{ACCOUNT_JSON_BYTES_MAX, TARGET_FILE};
 use crate::base::printable::escaped;
+use crate::base::refuse;
 use crate::cmd::record::file;
 use crate::cmd::{self, Failure};
 use crate::map::heap::{self, HeapObjects};
@@ -78,9 +79,7 @@ impl Part<'_> {
 /// Start and end of a recording; or, of what was a running JVM once, then and now.
 pub fn both_ends(text: &str, jvm: Option<&str>) -> anyhow::Result<(Side, Side)> {
     if !file::is_one(Path::new(text)) {
-        return Err(Failure::usage(format!(
-            "{text} is not a recording, so a second one is needed: marusa diff {text} TARGET"
-        )));
+        refuse!("{text} is not a recording, so a second one is needed: marusa diff {text} TARGET");
     }
     let recording = file::load(Path::new(text))?;
     let history = meant::choose(&recording, jvm, text)?;
@@ -96,7 +95,7 @@ fn of_file(path: &str, when: Option<When>, want: Want) -> anyhow::Result<Part<'_
         return Ok(Part::Recording(Box::new(file::load(file)?), path, when));
     }
     if when.is_some() {
-        return Err(Failure::usage(format!("{path} holds one snapshot; drop @TIME")));
+        refuse!("{path} holds one snapshot; drop @TIME");
     }
     if is_json(file) {
         return of_json(path);

@@ -7,6 +7,7 @@ use crate::act::door::{self, Linux, Outcome, Request, Store, jvm_option, setting
 use crate::act::signals::Blocked;
 use crate::base::limits::{DOOR_PLAN_BYTES_MAX, DOOR_STEPS_MAX};
 use crate::base::printable::escaped;
+use crate::base::refuse;
 use crate::cmd::{Failure, answer};
 use crate::os::terminal::stderr;
 use crate::pages::code;
@@ -53,7 +54,7 @@ pub fn run(args: &ApplyArgs) -> anyhow::Result<u8> {
     let (machine, store) = (Linux::default(), Store::new(state_directory(args.state.as_deref())?));
     let steps = door::with_own_directory(&machine, steps);
     if steps.len() > DOOR_STEPS_MAX {
-        return Err(Failure::usage(format!("the plan has more than {DOOR_STEPS_MAX} steps")));
+        refuse!("the plan has more than {DOOR_STEPS_MAX} steps");
     }
     let path = args.plan.display().to_string();
     let given = show::Given {
@@ -148,9 +149,7 @@ fn absolute(path: &Path) -> String {
 
 fn agreed(given: &show::Given, previews: &[door::Preview]) -> anyhow::Result<bool> {
     if !stdin().is_terminal() {
-        return Err(Failure::usage(
-            "nothing was done: there is no terminal to ask on; --yes applies, --dry-run shows the steps",
-        ));
+        refuse!("nothing was done: there is no terminal to ask on; --yes applies, --dry-run shows the steps");
     }
     let mut err = stderr().lock();
     show::preview(&mut err, given, previews)?;

@@ -2,7 +2,7 @@
 
 use crate::act::ask_jdk;
 use crate::base::limits::{DOOR_COPIED_DEPTH_MAX, DOOR_COPIED_FILES_MAX};
-use crate::base::rfc3339;
+use crate::base::{refuse, rfc3339};
 use crate::cmd::bench::jdk::release_of;
 use crate::cmd::{Failure, target};
 use crate::jvm::Gc;
@@ -50,7 +50,7 @@ fn tree(home: &Path) -> anyhow::Result<Tree> {
     let is_there = |directory: &&&str| home.join(directory).join("server/libjvm.so").is_file();
     let Some(directory) = LIBRARIES.iter().find(is_there) else {
         let places = LIBRARIES.join(", ");
-        return Err(Failure::usage(format!("{}: no server/libjvm.so in {places} below it", home.display())));
+        refuse!("{}: no server/libjvm.so in {places} below it", home.display());
     };
     let libjvm = format!("{directory}/server/libjvm.so");
     let mut entries = Vec::new();

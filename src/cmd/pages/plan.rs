@@ -4,7 +4,7 @@ use super::code;
 use crate::act::ask_jdk::{self, AskError};
 use crate::act::door::identity;
 use crate::base::printable::escaped_lines;
-use crate::base::{Gap, Why, rfc3339};
+use crate::base::{Gap, Why, refuse, rfc3339};
 use crate::cmd::bench::jdk::release_of;
 use crate::cmd::{self, Failure, amount, check_output, write_output};
 use crate::os::host_memory::HostMemory;
@@ -145,7 +145,7 @@ fn make(args: &PlanArgs) -> anyhow::Result<Plan> {
     let found = match (&args.target, &args.jdk) {
         (Some(target), _) => of_target(args, target)?,
         (None, Some(jdk)) => of_jdk(args, jdk)?,
-        (None, None) => return Err(Failure::usage("a TARGET or --jdk is needed")),
+        (None, None) => refuse!("a TARGET or --jdk is needed"),
     };
     let host = HostMemory::read(&found.process).map_err(|gap| Failure::target(gap.to_string()))?;
     fits(found.subject.heap_max_bytes, args.instances, host.meminfo.total_bytes)?;
@@ -266,9 +266,7 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
         None => own().map_err(|gap| Failure::usage(gap.to_string()))?,
     };
     let Some(heap) = args.heap else {
-        return Err(Failure::usage(
-            "cannot plan for --jdk without a heap; give --heap SIZE, as -Xmx has it (6g)",
-        ));
+        refuse!("cannot plan for --jdk without a heap; give --heap SIZE, as -Xmx has it (6g)");
     };
     let wanted = Wanted {
         gc: args.gc.clone(),
@@ -280,7 +278,7 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
         options: args.jvm_option.clone(),
     };
     if wanted.heap_bytes == 0 || args.initial_heap.is_some_and(|initial| initial > wanted.heap_bytes) {
-        return Err(Failure::usage("--heap must be greater than 0, and --initial-heap no more than --heap"));
+        refuse!("--heap must be greater than 0, and --initial-heap no more than --heap");
     }
     fits(wanted.heap_bytes, args.instances, memory_bytes())?;
     let path = Path::new(jdk);
@@ -297,7 +295,7 @@ fn of_jdk(args: &PlanArgs, jdk: &str) -> anyhow::Result<Found> {
 
 fn by_name(jdk: &str, wanted: &Wanted) -> anyhow::Result<Subject> {
     if jdk.contains('/') {
-        return Err(Failure::usage(format!("there is no {jdk}")));
+        refuse!("there is no {jdk}");
     }
     let (vm, feature) = subject::named(jdk)?;
     Ok(wanted.by_name(vm, feature, memory_bytes())?)

@@ -64,24 +64,20 @@ pub fn areas(text: &str) -> Result<Chosen, Refused> {
 
 /// "10%", "0.5%"; a bare number is percent.
 pub fn share(text: &str) -> Result<f64, Refused> {
-    let percent: f64 =
-        text.trim_end_matches('%').trim().parse().map_err(|_| "it must be a percentage".to_string())?;
-    if (0.0..=100.0).contains(&percent) {
-        Ok(percent / 100.0)
-    } else {
+    let percent: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| "it must be a percentage")?;
+    if !(0.0..=100.0).contains(&percent) {
         refuse!("it must be from 0 to 100 %");
     }
+    Ok(percent / 100.0)
 }
 
 /// As `share`, of a CPU: not nothing.
 pub fn cpu_share(text: &str) -> Result<f64, Refused> {
-    share(text).and_then(|share| {
-        if share >= 0.001 {
-            Ok(share)
-        } else {
-            refuse!("it must be at least 0.1 %");
-        }
-    })
+    let share = share(text)?;
+    if share < 0.001 {
+        refuse!("it must be at least 0.1 %");
+    }
+    Ok(share)
 }
 
 impl Areas {

@@ -7,6 +7,7 @@ use crate::act::door::machine::Machine;
 use crate::act::door::store::{Kept, State};
 use crate::act::door::{self, Linux, Store};
 use crate::act::signals::Blocked;
+use crate::base::refuse;
 use crate::cmd::{Failure, answer};
 use crate::show::pages::undo::{self as show, UndoDocument};
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ fn wanted(args: &UndoArgs, runs: &[Kept]) -> anyhow::Result<Vec<String>> {
     }
     let path = Path::new(what);
     if !path.exists() {
-        return Err(Failure::usage(format!("{what} is neither a plan file nor a run ID (see --list)")));
+        refuse!("{what} is neither a plan file nor a run ID (see --list)");
     }
     let mark = PlanMark::of(what, &read_plan(path)?);
     let of_plan: Vec<&Kept> = open.into_iter().filter(|run| run.applies(&mark)).collect();

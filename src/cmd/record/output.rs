@@ -3,8 +3,8 @@
 //! into its place.
 
 use super::file;
-use crate::base::Bytes;
 use crate::base::limits::RECORDING_BYTES_MAX;
+use crate::base::{Bytes, refuse};
 use crate::cmd::Failure;
 use crate::os::place::Place;
 use crate::os::{file_mode, input_file, output_file};
@@ -51,20 +51,20 @@ impl Output {
     pub fn open(path: &Path, keep: Option<Keep>, append: bool) -> anyhow::Result<Output> {
         let unwritable = |error: io::Error| Failure::unwritable(path, error);
         if path.is_symlink() {
-            return Err(Failure::usage(format!(
+            refuse!(
                 "cannot write {}: it is a symbolic link, and the files of a ring lie next to their newest; give the path that \
                  it points to",
                 path.display()
-            )));
+            );
         }
         let place = Place::of(path).map_err(unwritable)?;
         let is_there = place.facts().map_err(unwritable)?.is_some();
         let overwrites = output_file::overwrites() && !append;
         if is_there && !append && !overwrites {
-            return Err(Failure::usage(format!(
+            refuse!(
                 "cannot write {}: it exists; give another name, --append to go on with it, or --force to overwrite it",
                 path.display()
-            )));
+            );
         }
         if overwrites {
             output_file::check(path).and_then(|()| remove(path, &place)).map_err(unwritable)?;
@@ -72,11 +72,11 @@ impl Output {
         let is_there = is_there && append;
         let older = file::older(path);
         if let (Some((_, left)), false) = (older.first(), append) {
-            return Err(Failure::usage(format!(
+            refuse!(
                 "cannot write {}: it is of a ring that had this name; give another name, --append to go on with it, or --force to \
                  overwrite it",
                 left.display()
-            )));
+            );
         }
         let older = without_second_name(path, older);
         let (file, whole_bytes) = match is_there {

@@ -78,7 +78,10 @@ impl Experiment for Settings {
         [what, machine(&self.machine)]
     }
 
-    fn tables(out: &mut dyn Write, Results { arms, report, .. }: &Results<Settings>) -> io::Result<()> {
+    fn tables(
+        out: &mut dyn Write,
+        Results { settings, arms, report, .. }: &Results<Settings>,
+    ) -> io::Result<()> {
         table(out, arms)?;
         let compared = [
             ("against 4k pages, same heap", &report.by_pages),
@@ -88,12 +91,12 @@ impl Experiment for Settings {
         ];
         let compared = compared.iter().filter(|(_, all)| !all.is_empty());
         for (title, all) in compared.clone() {
-            comparisons(out, title, all)?;
+            comparisons(out, title, all, settings.rate.is_some())?;
         }
         if compared.count() > 0 {
             lines(
                 out,
-                "CPU, collections and stopped time are a request: they do not hang on how much of the processors others left.",
+                "CPU, collections and stopped time are a request: they do not depend on how much of the processors others left.",
                 0,
             )?;
         }
@@ -187,12 +190,15 @@ fn table(out: &mut dyn Write, arms: &[RowOf<Settings>]) -> io::Result<()> {
     )
 }
 
-fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison]) -> io::Result<()> {
+/// At a fixed rate the throughput and the collections are the load's, and the latencies the server's.
+fn comparisons(out: &mut dyn Write, title: &str, all: &[Comparison], at_rate: bool) -> io::Result<()> {
     writeln!(out, "\n{title}")?;
-    let mut table = Table::new(["", ">throughput", ">CPU", ">collections", ">stopped time", ">mean stop"]);
+    let [first, third] = if at_rate { [">p50", ">p99"] } else { [">throughput", ">collections"] };
+    let mut table = Table::new(["", first, ">CPU", third, ">stopped time", ">mean stop"]);
     for one in all {
-        let (cpu, collections) = (one.cpu_per_request, one.collections_per_request);
-        let cells = [one.throughput, cpu, collections, one.gc_stopped_per_request, one.mean_stop].map(ratio);
+        let [first, third] =
+            if at_rate { [one.p50, one.p99] } else { [one.throughput, one.collections_per_request] };
+        let cells = [first, one.cpu_per_request, third, one.gc_stopped_per_request, one.mean_stop].map(ratio);
         // Intervals are wide: then each row has two lines.
         let parts = cells.each_ref().map(|cell| match cell.find(" (") {
             Some(at) => (&cell[..at], &cell[at + 1..]),

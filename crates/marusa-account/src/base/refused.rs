@@ -17,10 +17,10 @@ impl From<&str> for Refused {
     }
 }
 
-/// Ends the function with `Refused`, with a message as `format!` makes it.
+/// Ends the function with `Refused`, or an error made of it, and a message as `format!` makes it.
 #[macro_export]
 macro_rules! refuse {
     ($($words:tt)*) => {
-        return Err($crate::base::Refused(format!($($words)*)))
+        return Err($crate::base::Refused(format!($($words)*)).into())
     };
 }

@@ -242,9 +242,14 @@ pub(super) fn ends_with_us(command: &mut Command) {
     unsafe { command.pre_exec(in_the_child) };
 }
 
-/// Ends a child that is not waited for yet, and its group.
+/// Ends a child that is not waited for yet, and all that it started: a JVM below a script has its memory, and CPU time that is
+/// ours, until somebody has waited for it.
 pub(super) fn end(child: &mut Child) {
-    Family::kill_group(child.id() as i32);
+    let (_reaper, pid) = (Reaper::new(), child.id() as i32);
+    let mut family = Family::new(pid, String::new());
+    family.look();
+    Family::kill_group(pid);
+    family.end_all(Duration::ZERO);
     let _ = child.wait();
 }
 

@@ -9,7 +9,7 @@ use crate::act::door::identity;
 use crate::act::door::journal::PlanMark;
 use crate::act::door::{self, DoorError, Linux, Outcome, Request, Store, UndoReceipt};
 use crate::act::signals::Blocked;
-use crate::base::{Bytes, Gap, Refused, Why, rfc3339, word_of};
+use crate::base::{Bytes, Gap, Refused, Why, refuse, rfc3339, word_of};
 use crate::os::cpus;
 use crate::os::host_memory::HostMemory;
 use crate::os::hugetlb;
@@ -266,14 +266,11 @@ fn given_pool(host: &HostMemory, page_bytes: Bytes, pages: u64) -> Result<Vec<St
         return Ok(Vec::new());
     }
     if missing.saturating_mul(page_bytes) > host.available_bytes() {
-        return Err(ArmError::NoPlan(
-            format!(
-                "{missing} more {name} pages are {} MiB, and this host has only {} MiB available",
-                missing.saturating_mul(page_bytes >> 20),
-                host.available_bytes() >> 20
-            )
-            .into(),
-        ));
+        refuse!(
+            "{missing} more {name} pages are {} MiB, and this host has only {} MiB available",
+            missing.saturating_mul(page_bytes >> 20),
+            host.available_bytes() >> 20
+        );
     }
     let file = format!("{}/hugepages-{}kB/nr_hugepages", hugetlb::DIRECTORY, page_bytes >> 10);
     Ok(vec![Step {

@@ -143,7 +143,9 @@ fn pieces_stay() -> Option<Step> {
     (host::text(FILE).ok()?.trim() != "0").then(|| Step {
         what: "vm.compaction_proactiveness: 0".to_string(),
         why: "free memory stays in pieces".to_string(),
-        risk: None,
+        risk: Some(
+            "the page cache is dropped first, and a program of ours holds most of the memory".to_string(),
+        ),
         change: Change::Set { file: FILE.to_string(), value: 0 },
     })
 }

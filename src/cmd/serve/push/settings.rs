@@ -2,7 +2,7 @@
 //! (open-telemetry/opentelemetry-specification, protocol/exporter.md). Values of headers are secrets: no message has one.
 
 use super::tls::Files;
-use crate::base::redact;
+use crate::base::{redact, refuse};
 use crate::cmd::Failure;
 use std::time::Duration;
 use ureq::http::{HeaderName, HeaderValue, Uri};
@@ -49,9 +49,7 @@ impl Settings {
             None | Some("none") => false,
             Some("gzip") => true,
             Some(_) => {
-                return Err(Failure::usage(
-                    "cannot read OTEL_EXPORTER_OTLP_COMPRESSION: it must be gzip or none",
-                ));
+                refuse!("cannot read OTEL_EXPORTER_OTLP_COMPRESSION: it must be gzip or none");
             }
         };
         let files = match uri.scheme_str() {

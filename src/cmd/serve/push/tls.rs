@@ -1,7 +1,8 @@
 //! What a back end is trusted by over https, and the certificate that this service shows it. Files are read again after each
 //! failure: certificates are renewed while the service runs.
 
-use crate::cmd::{Failure, web};
+use crate::base::refuse;
+use crate::cmd::web;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::rustls::crypto::ring;
@@ -27,9 +28,7 @@ impl Files {
             (None, None) => None,
             (Some(certificate), Some(key)) => Some((certificate.into(), key.into())),
             _ => {
-                return Err(Failure::usage(
-                    "cannot use OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE or _CLIENT_KEY alone: set both",
-                ));
+                refuse!("cannot use OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE or _CLIENT_KEY alone: set both");
             }
         };
         Ok(Files { roots: set("CERTIFICATE").map(PathBuf::from), client })

@@ -173,6 +173,8 @@ pub struct Comparison {
     pub base: Arm,
     pub arm: Arm,
     pub throughput: Option<Ratio>,
+    pub p50: Option<Ratio>,
+    pub p99: Option<Ratio>,
     /// These three are a request: other programs at work change them less than the throughput.
     pub cpu_per_request: Option<Ratio>,
     pub collections_per_request: Option<Ratio>,
@@ -257,6 +259,8 @@ fn compared(base: Arm, arm: Arm, trials: &[Trial]) -> Comparison {
     let by = |of: &dyn Fn(&Figures) -> Option<f64>| ratio(trials, &base, &arm, of);
     Comparison {
         throughput: by(&|figures| figures.of_load(|load| load.requests_per_second)),
+        p50: by(&|figures| figures.of_load(|load| load.p50_ms)),
+        p99: by(&|figures| figures.of_load(|load| load.p99_ms)),
         cpu_per_request: by(&Figures::cpu_ms_per_request),
         collections_per_request: by(&Figures::collections_per_request),
         gc_stopped_per_request: by(&Figures::stopped_ms_per_request),
