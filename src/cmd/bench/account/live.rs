@@ -136,7 +136,7 @@ impl Live<'_> {
         let said = std::fs::read_to_string(&output).unwrap_or_default();
         // "RUN 3 12.5": three runs in 12.5 seconds.
         let line = said.lines().rev().find_map(|line| line.strip_prefix("RUN ")?.split_once(' '));
-        run.said = line.map(|(runs, seconds)| format!("runs: {runs} in {seconds} s"));
+        run.said = line.and_then(|(runs, s)| Some(format!("runs: {runs} in {} s", s.split('.').next()?)));
         if turn == Turn::Signal {
             run.gaps.push(interrupted());
         } else if !ended.is_good() && ended.stop != Stop::Asked {

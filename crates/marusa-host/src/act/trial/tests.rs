@@ -1,4 +1,5 @@
 use super::*;
+use std::io::{BufRead, BufReader};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -92,6 +93,18 @@ fn a_daemon_that_outlives_the_program_is_found_ended_and_reported() {
     let ended = directory.run("(setsid sh -c 'echo $$; exec sleep 600' &) ; exit 0", LIMIT);
     let daemon: i32 = directory.text("out").trim().parse().expect("a pid");
     assert!(ended.left.iter().any(|left| left.pid == daemon) && !lives(daemon), "{ended:?}");
+}
+
+#[test]
+fn the_end_of_a_script_waits_for_what_it_started() {
+    let script = "setsid sh -c 'echo $$; exec sleep 600' & wait";
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]).stdout(std::process::Stdio::piped()).process_group(0);
+    let mut child = command.spawn().expect("sh");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a pid");
+    end(&mut child);
+    assert!(!lives(line.trim().parse().expect("a pid")));
 }
 
 #[test]
