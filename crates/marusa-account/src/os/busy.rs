@@ -94,10 +94,10 @@ impl Busy {
 /// In ticks, of all that runs below us: where `java` is a script, the JVM is a child of it. 0 for what has just ended, which is in
 /// the time of the process that waits for it.
 fn running_below() -> u64 {
-    let (mut pids, mut ticks) = (VecDeque::from(children("self")), 0);
+    let (mut pids, mut ticks) = (VecDeque::from(children(std::process::id() as i32)), 0);
     for _ in 0..BELOW_MAX {
         let Some(pid) = pids.pop_front() else { break };
-        pids.extend(children(&pid));
+        pids.extend(children(pid));
         let time = text(format!("/proc/{pid}/stat")).ok();
         ticks += time.and_then(|time| ProcessTime::parse_with_children(&time)).unwrap_or(0);
     }
@@ -105,10 +105,10 @@ fn running_below() -> u64 {
 }
 
 /// The processes that the threads of one have started.
-fn children(pid: &str) -> Vec<String> {
+pub fn children(pid: i32) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| list.split_ascii_whitespace().map(String::from).collect::<Vec<_>>()).collect()
+    lists.flat_map(|list| list.split(' ').map_while(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
 }
 
 /// The number of CPUs, and the ticks of all of them: busy, of that in the kernel, and stolen.
@@ -169,8 +169,8 @@ mod tests {
         let mut child = std::process::Command::new("sh").args(script).process_group(0).spawn().expect("sh");
         let worked = (0..3000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));
-            let below = children(&child.id().to_string());
-            let ticks = below.iter().filter_map(|pid| ProcessTime::read(pid.parse().ok()?));
+            let below = children(child.id() as i32);
+            let ticks = below.into_iter().filter_map(ProcessTime::read);
             ticks.map(|time| time.cpu_ticks).sum::<u64>() >= 10
         });
         let during = Busy::now().expect("procfs").ours;

@@ -4,7 +4,7 @@
 use super::launched::{self, Launched};
 use super::signals;
 use crate::base::{Gap, Known, Why};
-use crate::os::{loaded, maps};
+use crate::os::{busy, loaded, maps};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
@@ -94,11 +94,9 @@ impl Dialogue {
 
 /// The process itself or the descendant that maps libjvm.so: JDK 8 of a small root runs below `unshare`.
 pub fn jvm_below(pid: i32) -> Option<i32> {
-    let text = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    if !loaded::hotspot(&maps::parse(&text("maps")).0).is_empty() {
+    let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    if !loaded::hotspot(&maps::parse(&text).0).is_empty() {
         return Some(pid);
     }
-    let children = text(&format!("task/{pid}/children"));
-    let children = String::from_utf8_lossy(&children).into_owned();
-    children.split_whitespace().filter_map(|child| child.parse().ok()).find_map(jvm_below)
+    busy::children(pid).into_iter().find_map(jvm_below)
 }

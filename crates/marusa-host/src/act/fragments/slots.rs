@@ -103,8 +103,9 @@ impl Slots {
 
     /// Where there is a page table, however empty, the kernel gives no huge page: it goes too (`free_pgtables`, mm/memory.c).
     fn emptied(&mut self, slot: u32) {
-        // Where this fails, all stays as it is, and the slot gets small pages.
-        let _ = map(self.at(slot), huge_page(), libc::MAP_FIXED);
+        if map(self.at(slot), huge_page(), libc::MAP_FIXED).is_err() {
+            advise(self.at(slot), huge_page(), libc::MADV_DONTNEED);
+        }
         advise(self.at(slot), huge_page(), libc::MADV_NOHUGEPAGE);
         self.empty.push(slot);
     }
