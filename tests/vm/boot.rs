@@ -17,35 +17,33 @@ pub struct Emulator {
     pub console: &'static str,
 }
 
+/// What an emulated machine gets.
+#[derive(Clone, Copy)]
+pub struct Bounds {
+    pub memory_mib: u32,
+    pub time: Duration,
+}
+
 /// Boots and waits for the end. The error has the console's last lines.
 pub fn boot(
     emulator: &Emulator,
     kernel: &Path,
     archive: &Path,
-    command_line: &str,
+    bounds: Bounds,
     console: &Path,
-    most: Duration,
 ) -> Result<Sent, String> {
     let log = File::create(console).map_err(|error| error.to_string())?;
     let mut command = Command::new(emulator.program);
-    command.args(emulator.options).args([
-        "-nic",
-        "none",
-        "-nographic",
-        "-no-reboot",
-        "-m",
-        "3072",
-        "-smp",
-        "2",
-    ]);
+    command.args(emulator.options).args(["-nic", "none", "-nographic", "-no-reboot", "-smp", "2"]);
+    command.args(["-m", &bounds.memory_mib.to_string()]);
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(archive);
-    command.arg("-append").arg(format!("console={} quiet panic=-1 {command_line}", emulator.console));
+    command.arg("-append").arg(format!("console={} quiet panic=-1", emulator.console));
     command.stdin(Stdio::null()).stderr(log.try_clone().map_err(|error| error.to_string())?).stdout(log);
     let started = Instant::now();
     let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", emulator.program))?;
     let mut in_time = true;
     while child.try_wait().map_err(|error| error.to_string())?.is_none() {
-        if started.elapsed() > most {
+        if started.elapsed() > bounds.time {
             in_time = false;
             let _ = child.kill();
         }

@@ -1,13 +1,13 @@
 //! Other machines than the one at hand: kernels, page sizes and processors that real programs run on, each emulated by QEMU, with
-//! JVMs
-//! out of packages and the static binary that people install. Not one of `make test`'s suites: `make vm` runs it.
+//! JVMs out of packages and the static binary that people install. Not one of `make test`'s suites: `make vm` runs it.
 //!
 //!     cargo test --test vm                 every machine
 //!     cargo test --test vm -- arm64-16k    one
 //!
+//! MARUSA_VM_COMMAND='bench thp --jdk 17' runs that command of Marusa's there in place of the checks, and prints what it said.
+//!
 //! Packages and trees are kept in ${MARUSA_VM:-$HOME/.cache/marusa/vm}. A machine whose packages the mirror does not have is
-//! reported,
-//! and the others run.
+//! reported, and the others run.
 
 mod boot;
 mod checks;
@@ -15,13 +15,14 @@ mod image;
 mod packages;
 mod support;
 
-use boot::{Emulator, Sent};
+use boot::{Bounds, Emulator, Sent};
 use packages::{Package, Store};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-const MACHINE_TIME_MAX: Duration = Duration::from_secs(400);
+const FOR_CHECKS: Bounds = Bounds { memory_mib: 3072, time: Duration::from_secs(400) };
+const FOR_COMMAND: Bounds = Bounds { memory_mib: 8192, time: Duration::from_secs(7200) };
 const CARGO_PROFILE: &str = "lab";
 
 /// A row of the table.
@@ -104,13 +105,15 @@ fn main() -> ExitCode {
         eprintln!("vm: cannot choose a directory for packages: HOME is not set; set MARUSA_VM");
         return ExitCode::FAILURE;
     };
+    let command = std::env::var("MARUSA_VM_COMMAND").ok();
     let mut failed = 0;
     let mut rows = Vec::new();
     for machine in
         MACHINES.iter().filter(|machine| wanted.is_empty() || wanted.iter().any(|name| name == machine.name))
     {
         let started = Instant::now();
-        match run(machine, &home) {
+        match run(machine, &home, command.as_deref()) {
+            Ok(sent) if command.is_some() => failed += usize::from(!is_said(machine, &sent)),
             Ok(sent) => {
                 failed += usize::from(!checks::reads_here(machine, &sent));
                 let found = checks::of(machine, &sent);
@@ -125,14 +128,27 @@ fn main() -> ExitCode {
             }
         }
     }
-    if wanted.is_empty() && failed == 0 {
+    if wanted.is_empty() && failed == 0 && command.is_none() {
         failed += usize::from(!support::is_recorded(&rows));
     }
     println!("vm: {}", if failed == 0 { "all right".to_string() } else { format!("{failed} failed") });
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run(machine: &Machine, home: &Path) -> Result<Sent, String> {
+/// Prints what the command said there. Whether it went well.
+fn is_said(machine: &Machine, sent: &Sent) -> bool {
+    let text =
+        |name| sent.get(name).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+    let status = text("command.status");
+    println!("{}\n{}", machine.title(), text("command"));
+    let is_good = status.starts_with("0 ");
+    if !is_good {
+        println!("its status, when it began and ended, its errors:\n{status}");
+    }
+    is_good
+}
+
+fn run(machine: &Machine, home: &Path, command: Option<&str>) -> Result<Sent, String> {
     let marusa = binary(machine.processor)?;
     let mut store = Store::at(home);
     let kernel = image::kernel(&store.fetch(machine.kernel)?, &home.join("kernels"))?;
@@ -153,15 +169,18 @@ fn run(machine: &Machine, home: &Path) -> Result<Sent, String> {
     let tree = home.join("trees").join(machine.architecture);
     image::unpack(&tree, &debs)?;
     let archive = home.join(format!("{}.cpio", machine.name));
-    write(&archive, &tree, &marusa, &jdks.join(" "))
-        .map_err(|error| format!("cannot write the archive: {error}"))?;
+    let jobs = match command {
+        Some(command) => format!("run command marusa {command}\n"),
+        None => format!("jdks='{}'\n{}", jdks.join(" "), include_str!("jobs.sh")),
+    };
+    write(&archive, &tree, &marusa, &jobs).map_err(|error| format!("cannot write the archive: {error}"))?;
     let console = home.join(format!("{}.console", machine.name));
-    let sent = boot::boot(&emulator(machine.processor), &kernel, &archive, "", &console, MACHINE_TIME_MAX);
+    let sent = boot::boot(&emulator(machine.processor), &kernel, &archive, bounds, &console);
     let _ = std::fs::remove_file(&archive);
     sent
 }
 
-fn write(archive: &Path, tree: &Path, marusa: &Path, jdks: &str) -> std::io::Result<()> {
+fn write(archive: &Path, tree: &Path, marusa: &Path, jobs: &str) -> std::io::Result<()> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut image = image::Archive::create(archive)?;
     image.add_tree(tree)?;
@@ -173,7 +192,7 @@ fn write(archive: &Path, tree: &Path, marusa: &Path, jdks: &str) -> std::io::Res
         image.add_file(&format!("lab/java/marusa/{}", class.file_name().display()), &class.path())?;
     }
     image.add_text("init", include_str!("guest.sh"))?;
-    image.add_text("lab/jobs.sh", &format!("jdks='{jdks}'\n{}", include_str!("jobs.sh")))?;
+    image.add_text("lab/jobs.sh", jobs)?;
     image.finish()
 }
 
