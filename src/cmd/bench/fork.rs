@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,4",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     threads: Vec<u32>,
-    /// Rounds of one run of each arm, in random order; at least two for an interval
+    /// Rounds of one run of each arm, in random order, compared ones in a row; at least two for an interval
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     #[command(flatten)]

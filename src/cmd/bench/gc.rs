@@ -44,7 +44,7 @@ pub struct Args {
     /// How long each trial is measured
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "8s")]
     duration: Duration,
-    /// Rounds of one run of each arm, in random order; at least two for an interval
+    /// Rounds of one run of each arm, in random order, compared ones in a row; at least two for an interval
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     #[command(flatten)]

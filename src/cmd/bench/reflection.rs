@@ -11,6 +11,7 @@ use crate::experiment::arm_pages::ArmError;
 use crate::experiment::bench::reflection::{Accessors, Arm, Figures, Settings};
 use crate::experiment::bench::trials::Arranged;
 use crate::show::bench::rounds::Nothing;
+use itertools::iproduct;
 use std::time::Duration;
 
 /// 24 million calls in native code take some ten seconds.
@@ -76,18 +77,15 @@ fn options(args: &Args) -> Vec<String> {
 
 /// By JDK and accessors.
 fn arms(args: &Args, jdks: &[Jdk]) -> Vec<Arm> {
-    let mut arms = Vec::new();
-    for Jdk { version, feature, .. } in jdks {
-        for accessors in args.accessors.iter().filter(|one| one.options(*feature).is_some()) {
-            arms.extend(args.calls.iter().map(|calls| Arm {
-                jdk: version.clone(),
-                feature: *feature,
-                accessors: *accessors,
-                calls: *calls,
-            }));
-        }
-    }
-    arms
+    iproduct!(jdks, &args.accessors, &args.calls)
+        .filter(|(jdk, accessors, _)| accessors.options(jdk.feature).is_some())
+        .map(|(Jdk { version: jdk, feature, .. }, &accessors, &calls)| Arm {
+            jdk: jdk.clone(),
+            feature: *feature,
+            accessors,
+            calls,
+        })
+        .collect()
 }
 
 struct Live<'a> {

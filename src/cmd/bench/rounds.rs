@@ -11,8 +11,7 @@ use crate::cmd::pages::door;
 use crate::cmd::quiet::QuietArgs;
 use crate::cmd::{Failure, answer, check_output, progress, write_output};
 use crate::experiment::arm_pages::{self, ArmError, PageMode, Pool};
-use crate::experiment::bench::trials::{Arm as _, Arranged, OfArm, Planned};
-use crate::experiment::order;
+use crate::experiment::bench::trials::{self, Arm as _, Arranged, OfArm, Planned};
 use crate::pages::Subject;
 use crate::say;
 use crate::show::bench::rounds::{self as show, Document, Experiment, PlannedOf, Results, RowOf, TrialOf};
@@ -227,7 +226,7 @@ fn measure<B: Bench>(
     let mut quiet = quiet.begin();
     let bar = progress::bar(&format!("bench {}", B::Of::NAME), rounds.iter().sum(), "trials");
     for round in 0..rounds.iter().copied().max().unwrap_or(0) {
-        for at in order::block(seed, round, arms.len()) {
+        for at in trials::order(seed, round, arms) {
             let arm = &arms[at];
             if round >= rounds[at] {
                 continue;

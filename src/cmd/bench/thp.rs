@@ -11,13 +11,15 @@ use crate::base::Bytes;
 use crate::cmd::{Failure, amount};
 use crate::experiment::bench::thp::{Arm, Memory, Policy, Settings};
 use crate::show::bench::rounds::Nothing;
+use itertools::iproduct;
 use live::Live;
 
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
     jdk: JdkArgs,
-    /// Policies, with commas: enabled and defrag are always always, always defer, madvise madvise, never never
+    /// Policies, with commas: enabled and defrag are always always, with a heap that asks (asked) or does not (always), always
+    /// defer, madvise madvise, never never
     #[arg(
         long,
         value_enum,
@@ -26,8 +28,8 @@ pub struct Args {
         default_value = "always,defer,madvise,never"
     )]
     policies: Vec<Policy>,
-    /// Free memory, with commas: in small pieces, as after weeks of work; between pages that the kernel cannot move; or as it is
-    /// on this machine
+    /// Free memory, with commas: in small pieces, as after weeks of work (the page cache is dropped first); the same between pages
+    /// that the kernel cannot move; or as it is on this machine
     #[arg(long, value_enum, value_name = "KINDS", value_delimiter = ',', default_value = "pieces")]
     memory: Vec<Memory>,
     /// Builds at once, with commas
@@ -43,7 +45,7 @@ pub struct Args {
     /// What stays free in small pieces; if not given, 640 MiB for each build at once, and 2.5 GiB at least
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     free: Option<Bytes>,
-    /// Rounds of one run of each arm, in random order; at least two for an interval
+    /// Rounds of one run of each arm, in random order, compared ones in a row; at least two for an interval
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     #[command(flatten)]
@@ -82,12 +84,6 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
 
 /// All combinations.
 fn arms(args: &Args) -> Vec<Arm> {
-    let mut arms = Vec::new();
-    for memory in &args.memory {
-        for builds in &args.builds {
-            let of = |policy: &Policy| Arm { memory: *memory, policy: *policy, builds: usize::from(*builds) };
-            arms.extend(args.policies.iter().map(of));
-        }
-    }
-    arms
+    let all = iproduct!(&args.memory, &args.builds, &args.policies);
+    all.map(|(&memory, &builds, &policy)| Arm { memory, policy, builds: usize::from(builds) }).collect()
 }

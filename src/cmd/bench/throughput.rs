@@ -45,7 +45,7 @@ pub struct Args {
     /// How long each trial is measured; whole seconds
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "60s")]
     duration: Duration,
-    /// Rounds of one run of each arm, in random order; at least two for an interval
+    /// Rounds of one run of each arm, in random order, compared ones in a row; at least two for an interval
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// A directory in which a recipe has put the server

@@ -19,6 +19,7 @@ use crate::os::thp;
 use crate::pages::{Change, Step};
 use crate::show::bench::rounds::Nothing;
 use crate::show::bench::touch::ZeroFault;
+use itertools::iproduct;
 
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -160,22 +161,13 @@ fn pages(named: &[String], host: &HostMemory, bytes: Bytes) -> anyhow::Result<Ve
 }
 
 fn arms(args: &Args, pages: &[Pages], feature: Option<u32>) -> Vec<Arm> {
-    let mut arms = Vec::new();
-    for by in &args.by {
-        for pages in pages {
-            // A JVM asks for no transparent pages of other sizes.
-            if *by == By::Jvm && jvm::mode(*pages).is_none() {
-                continue;
-            }
-            for threads in &args.threads {
-                // JDK 8 touches its heap by one thread, whatever the flag says.
-                if *by == By::Jvm && *threads > 1 && feature == Some(8) {
-                    continue;
-                }
-                arms.push(Arm { by: *by, pages: *pages, threads: *threads as usize });
-            }
-        }
-    }
+    let all = iproduct!(&args.by, pages, &args.threads);
+    // A JVM asks for no transparent pages of other sizes; JDK 8 touches its heap by one thread, whatever the flag says.
+    let by_jvm = |arm: &Arm| jvm::mode(arm.pages).is_some() && (arm.threads == 1 || feature != Some(8));
+    let mut arms: Vec<Arm> = all
+        .map(|(&by, &pages, &threads)| Arm { by, pages, threads: threads as usize })
+        .filter(|arm| arm.by != By::Jvm || by_jvm(arm))
+        .collect();
     arms.sort();
     arms.dedup();
     arms

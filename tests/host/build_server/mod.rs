@@ -111,7 +111,7 @@ fn bench_thp_sees_the_wait_and_restores_the_host() {
         "--rounds",
         "1",
         "--policies",
-        "always,never",
+        "always,asked,never",
         "--quiet-wait",
         "0s",
         "--state",
@@ -120,15 +120,15 @@ fn bench_thp_sees_the_wait_and_restores_the_host() {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(words(), before);
-    let [always, never] = [&found["arms"][0], &found["arms"][1]];
-    assert_eq!((always["counted"].as_u64(), never["counted"].as_u64()), (Some(1), Some(1)), "{found}");
+    let [always, asks, never] = [0, 1, 2].map(|arm| &found["arms"][arm]);
+    assert_eq!([always, asks, never].map(|arm| arm["counted"].as_u64()), [Some(1); 3], "{found}");
     let number = |arm: &serde_json::Value, key: &str| {
         let value = &arm[key];
         value.as_f64().or_else(|| value["mean"].as_f64()).unwrap_or_else(|| panic!("{key}: {found}"))
     };
     // Whether the kernel finds one depends on how often it tried in vain before (defer_compaction in mm/compaction.c).
     let asked = |arm| number(arm, "huge_faults") + number(arm, "huge_fallbacks");
-    assert!(asked(always) > 100.0 && asked(never) == 0.0, "{found}");
+    assert!(asked(always) > 100.0 && asked(asks) > 100.0 && asked(never) == 0.0, "{found}");
     assert!(number(always, "waited_ms_per_step") > number(never, "waited_ms_per_step"), "{found}");
     assert!((0.0..1.0).contains(&number(always, "kernel_share")), "{found}");
     for trial in found["trials"].as_array().expect("trials") {
@@ -138,4 +138,26 @@ fn bench_thp_sees_the_wait_and_restores_the_host() {
         assert!(free > 1 << 30 && (blocks << 21) < free / 8, "{made}");
         assert_eq!(trial["steps"].as_u64(), Some(4));
     }
+}
+
+#[test]
+fn only_the_heap_of_asked_asks() {
+    let Some(java) = java("17") else { return };
+    let home = java.parent().and_then(std::path::Path::parent).expect("bin/java").display().to_string();
+    let output = marusa(&[
+        "bench",
+        "thp",
+        "--dry-run",
+        "--json",
+        "--jdk",
+        &home,
+        "--memory",
+        "as-is",
+        "--policies",
+        "always,asked",
+    ]);
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let asks =
+        |arm: usize| found["arms"][arm]["options"].to_string().contains("-XX:+UseTransparentHugePages");
+    assert_eq!([asks(0), asks(1)], [false, true], "{found}");
 }

@@ -6,7 +6,7 @@ use crate::act::fragments::{Fragments, FreeMemory};
 use crate::act::signals;
 use crate::act::tracing::Wanted;
 use crate::act::trial::{self, Ended, Start, Turn};
-use crate::base::Known;
+use crate::base::{Known, word_of};
 use crate::cmd::bench::jdk::Jdk;
 use crate::cmd::bench::rounds::{Bench, Run};
 use crate::cmd::stalls::trace::Trace;
@@ -21,7 +21,7 @@ use crate::os::host;
 use crate::os::host_pages::HostPages;
 use crate::os::machine::huge_page;
 use crate::os::process::Process;
-use crate::os::thp::{DIRECTORY, Thp};
+use crate::os::thp::DIRECTORY;
 use crate::pages::subject::size;
 use crate::pages::{Change, Step};
 use crate::show::bench::rounds::Nothing;
@@ -49,10 +49,9 @@ impl Bench for Live<'_> {
 
     fn arranged(&mut self, settings: &Settings, arm: &Arm) -> Result<Arranged<Nothing>, ArmError> {
         let heap = format!("-Xmx{}", size(settings.heap_bytes));
-        let options = [heap, "-XX:+UseG1GC".to_string(), "bench.BuildServer".to_string()]
-            .into_iter()
-            .chain(WORK.map(String::from))
-            .collect();
+        let asked = (arm.policy == Policy::Asked).then_some("-XX:+UseTransparentHugePages");
+        let words = asked.into_iter().chain(["-XX:+UseG1GC", "bench.BuildServer"]).chain(WORK);
+        let options = std::iter::once(heap).chain(words.map(String::from)).collect();
         Ok(Arranged { options, more: Nothing {}, steps: steps(arm)? })
     }
 
@@ -157,16 +156,15 @@ fn words(policy: Policy) -> Result<Vec<Step>, ArmError> {
     let (enabled, defrag) = policy.words();
     let size = format!("hugepages-{}kB/enabled", thp.pmd_bytes >> 10);
     let own = thp.sizes.iter().find(|one| one.bytes == thp.pmd_bytes).and_then(|one| one.enabled.clone());
-    let Thp { enabled: now, defrag: defrag_now, .. } = thp;
     let wanted = [
-        ("enabled".to_string(), Some(now), enabled),
-        ("defrag".to_string(), defrag_now, defrag),
+        ("enabled".to_string(), Some(thp.enabled), enabled),
+        ("defrag".to_string(), thp.defrag, defrag),
         (size, own, "inherit"),
     ];
     let step = |(file, now, word): (String, Option<String>, &str)| {
         (now.as_deref()? != word).then(|| Step {
             what: format!("transparent_hugepage/{file}: {word}"),
-            why: format!("the policy {}", policy.name()),
+            why: format!("the policy {}", word_of(&policy)),
             risk: Some("all programs get their huge pages by it until then".to_string()),
             change: Change::Choose { file: format!("{DIRECTORY}/{file}"), word: word.to_string() },
         })

@@ -11,6 +11,7 @@ use super::trials;
 use crate::base::{Bytes, word_of};
 use crate::experiment::arm_pages::PageMode;
 use crate::pages::subject::size;
+use itertools::iproduct;
 pub use report::{ArmFigures, OfChildren, Report, figures, report};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,23 +92,24 @@ impl trials::Arm for Arm {
         let Arm { jdk, heap_bytes, pages, mechanism } = self;
         format!("JDK {jdk}, {}, {pages}, {}", size(*heap_bytes), mechanism.name())
     }
+
+    fn group(&self) -> Arm {
+        Arm { pages: PageMode::Small, ..self.clone() }
+    }
 }
 
 impl Settings {
     /// Of each JDK the mechanisms that it has, on all pages, with all sizes of heap.
     pub fn arms(&self, support: &[Support]) -> Vec<Arm> {
-        let mut arms = Vec::new();
-        for support in support {
-            for mechanism in support.had() {
-                for pages in &self.pages {
-                    let jdk = &support.jdk;
-                    let of =
-                        |heap: &Bytes| Arm { jdk: jdk.clone(), heap_bytes: *heap, pages: *pages, mechanism };
-                    arms.extend(self.heaps.iter().map(of));
-                }
-            }
-        }
-        arms
+        let had = support.iter().flat_map(|one| one.had().into_iter().map(|mechanism| (&one.jdk, mechanism)));
+        iproduct!(had, &self.pages, &self.heaps)
+            .map(|((jdk, mechanism), &pages, &heap_bytes)| Arm {
+                jdk: jdk.clone(),
+                heap_bytes,
+                pages,
+                mechanism,
+            })
+            .collect()
     }
 
     /// The pages that are compared: small ones by the largest that were measured.

@@ -6,7 +6,7 @@
 use super::Machine;
 use super::gc_work::GcWork;
 use super::rounds::{Mean, Ratio};
-use super::trials::{self, OfArm, ratio};
+use super::trials::{self, Arm as _, OfArm, ratio};
 use crate::base::{Bytes, Refused};
 use crate::experiment::arm_pages::PageMode;
 use schemars::JsonSchema;
@@ -86,6 +86,10 @@ impl trials::Arm for Arm {
     fn name(&self) -> String {
         format!("{} {} {} {}", self.jdk, self.gc, self.pages, self.threads)
     }
+
+    fn group(&self) -> Arm {
+        Arm { pages: PageMode::Small, ..self.clone() }
+    }
 }
 
 /// The threads of an arm: as the JVM has them, and as its formula has them for this machine.
@@ -162,7 +166,7 @@ pub fn report(arms: &[Arm], trials: &[Trial]) -> Report {
         arms.iter().filter_map(pair).map(|(base, arm)| compared(base, arm, trials)).collect()
     };
     Report {
-        by_pages: against(&|arm| Some(Arm { pages: PageMode::Small, ..arm.clone() })),
+        by_pages: against(&|arm| Some(arm.group())),
         by_threads: against(&|arm| Some(Arm { threads: Threads::Own, ..arm.clone() })),
     }
 }

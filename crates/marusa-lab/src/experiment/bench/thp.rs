@@ -6,7 +6,7 @@
 
 use super::Machine;
 use super::rounds::{Mean, Ratio};
-use super::trials::{self, OfArm, ratio};
+use super::trials::{self, Arm as _, OfArm, ratio};
 use crate::act::fragments::{FreeMemory, Made};
 use crate::base::{Bytes, word_of};
 use schemars::JsonSchema;
@@ -32,8 +32,10 @@ pub struct Settings {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// All memory gets huge pages, and a fault waits until there is one.
+    /// All memory gets huge pages; a fault tries to put one together, and gives up early.
     Always,
+    /// As `always`, and the heap asks for huge pages: its faults try again, and reclaim pages in between.
+    Asked,
     /// All memory gets huge pages, and kcompactd makes them.
     Defer,
     /// Memory that asks for huge pages gets them, and its faults wait.
@@ -42,14 +44,10 @@ pub enum Policy {
 }
 
 impl Policy {
-    pub fn name(self) -> String {
-        word_of(&self)
-    }
-
     /// The words of `transparent_hugepage/enabled` and `defrag`.
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
-            Policy::Always => ("always", "always"),
+            Policy::Always | Policy::Asked => ("always", "always"),
             Policy::Defer => ("always", "defer"),
             Policy::Madvise => ("madvise", "madvise"),
             Policy::Never => ("never", "never"),
@@ -86,7 +84,11 @@ impl trials::Arm for Arm {
             Memory::Pinned => ", pinned",
             Memory::AsIs => ", memory as it is",
         };
-        format!("{}, {} at once{memory}", self.policy.name(), self.builds)
+        format!("{}, {} at once{memory}", word_of(&self.policy), self.builds)
+    }
+
+    fn group(&self) -> Arm {
+        Arm { policy: Policy::Always, ..self.clone() }
     }
 }
 
@@ -176,7 +178,7 @@ pub struct Report {
 
 pub fn report(arms: &[Arm], trials: &[Trial]) -> Report {
     let compared = |arm: &Arm| {
-        let base = Arm { policy: Policy::Always, ..arm.clone() };
+        let base = arm.group();
         (base != *arm && arms.contains(&base)).then(|| Comparison {
             arm: arm.clone(),
             steps_per_minute: ratio(trials, &base, arm, &Figures::steps_per_minute),

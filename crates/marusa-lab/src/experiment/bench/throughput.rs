@@ -8,10 +8,11 @@ use super::Machine;
 use super::gc_work::GcWork;
 use super::http_load::HttpLoad;
 use super::rounds::{Mean, Ratio};
-use super::trials::{self, OfArm, ratio};
+use super::trials::{self, Arm as _, OfArm, ratio};
 use crate::base::Bytes;
 use crate::experiment::arm_pages::PageMode;
 use crate::pages::subject;
+use itertools::iproduct;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,19 +93,17 @@ impl trials::Arm for Arm {
     fn name(&self) -> String {
         format!("{} {}", self.heap(), self.pages)
     }
+
+    fn group(&self) -> Arm {
+        Arm { pages: PageMode::Small, ..*self }
+    }
 }
 
 /// All of them, small heaps first.
 pub fn arms(settings: &Settings) -> Vec<Arm> {
-    let mut arms = Vec::new();
-    for &heap_bytes in &settings.heaps {
-        for &live_bytes in &settings.live {
-            for &touch in &settings.touch {
-                arms.extend(settings.pages.iter().map(|&pages| Arm { heap_bytes, live_bytes, touch, pages }));
-            }
-        }
-    }
-    arms
+    let all = iproduct!(&settings.heaps, &settings.live, &settings.touch, &settings.pages);
+    all.map(|(&heap_bytes, &live_bytes, &touch, &pages)| Arm { heap_bytes, live_bytes, touch, pages })
+        .collect()
 }
 
 pub type Trial = trials::Trial<Arm, Figures>;
@@ -206,12 +205,11 @@ pub fn report(arms: &[Arm], trials: &[Trial]) -> Report {
     };
     let (smallest, largest) = ends(arms, |arm| arm.heap_bytes);
     let (least, _) = ends(arms, |arm| arm.live_bytes);
-    let small = |arm: &Arm| Arm { pages: PageMode::Small, ..*arm };
     Report {
-        by_pages: against(&|arm| Some(small(arm))),
+        by_pages: against(&|arm| Some(arm.group())),
         by_heap: against(&|arm| {
             let is_far = arm.heap_bytes == largest && smallest != largest;
-            is_far.then_some(Arm { heap_bytes: smallest, ..small(arm) })
+            is_far.then_some(Arm { heap_bytes: smallest, ..arm.group() })
         }),
         by_live: against(&|arm| Some(Arm { live_bytes: least, ..*arm })),
         by_touch: against(&|arm| Some(Arm { touch: FirstTouch::Use, ..*arm })),

@@ -1,6 +1,5 @@
 use super::*;
 use crate::experiment::arm_pages::Verified;
-use crate::experiment::bench::trials::Arm as _;
 
 fn settings(heaps: &[Bytes], pages: &[PageMode]) -> Settings {
     Settings {
@@ -129,4 +128,21 @@ fn a_trial_that_does_not_count_leaves_the_table_open() {
     let found = report(&arms, &trials);
     assert_eq!(found.by_pages[0].throughput, None);
     assert!(found.by_heap.is_empty(), "one heap");
+}
+
+#[test]
+fn the_pages_of_a_heap_run_one_after_another() {
+    let arms = arms(&settings(&[1 << 28, 1 << 29, 1 << 30], &[PageMode::Small, PageMode::HugeTlb2M]));
+    let rounds: Vec<Vec<usize>> = (0..20).map(|round| trials::order(5, round, &arms)).collect();
+    for order in &rounds {
+        assert!(
+            order.chunks(2).all(|pair| arms[pair[0]].heap_bytes == arms[pair[1]].heap_bytes),
+            "{order:?}"
+        );
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+    }
+    let first = |order: &Vec<usize>| arms[order[0]];
+    assert!(arms.iter().all(|arm| rounds.iter().any(|order| first(order) == *arm)), "by chance: {rounds:?}");
 }

@@ -5,6 +5,7 @@ use super::rounds::{Mean, Ratio};
 use super::spread::Spread;
 use crate::base::{Gap, Known};
 use crate::experiment::arm_pages::{ArmError, Verified};
+use crate::experiment::order;
 use crate::os::busy::Others;
 use crate::pages::Step;
 use schemars::JsonSchema;
@@ -13,6 +14,21 @@ use serde::{Deserialize, Serialize};
 /// One way to run what is measured.
 pub trait Arm: PartialEq + Clone {
     fn name(&self) -> String;
+
+    /// The one that stands for all arms with which it is compared.
+    fn group(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// The arms of a round, by number: in an order by chance, and each group's next to each other, so that what drifts over minutes
+/// meets them alike.
+pub fn order<A: Arm>(seed: u64, round: usize, arms: &[A]) -> Vec<usize> {
+    let drawn = order::block(seed, round, arms.len());
+    let first = |at: &usize| drawn.iter().position(|other| arms[*other].group() == arms[*at].group());
+    let mut gathered = drawn.clone();
+    gathered.sort_by_key(first);
+    gathered
 }
 
 /// One run of an arm, with its figures.
