@@ -88,7 +88,7 @@ fn a_server_on_small_and_on_huge_pages_and_what_is_saved_is_not_done_again() {
     let mut arguments =
         vec!["throughput", "--heaps", "128m", "--pages", "4k,hugetlb-2m", "--rounds", "1", "--seed", "7"];
     // At a rate that any machine keeps, once the pages of the scenario are compiled.
-    arguments.extend(["--warm-up", "12s", "--duration", "3s", "--clients", "4", "--rate", "10", "--json"]);
+    arguments.extend(["--warm-up", "8s", "--duration", "3s", "--clients", "4", "--rate", "10", "--json"]);
     arguments.extend(["--live", "16m", "--first-touch", "start"]);
     arguments.extend(["--save", &save, "--state", &state]);
     let output = scene.bench(&arguments);

@@ -18,9 +18,9 @@ local function now()
     return tonumber(moment.seconds) * 1e6 + tonumber(moment.nanoseconds) / 1e3
 end
 
--- What it would wait for until its first request is due: clients begin one after the other.
+-- Clients begin one after the other within the first interval: wrk asks for the delay of the first request, too.
 local function at_fixed_moments()
-    due = now() + interval * client
+    due = now() + interval * (client - 1)
     latencies = {}
     function delay()
         due = due + interval
