@@ -174,6 +174,7 @@ fn run(machine: &Machine, home: &Path, command: Option<&str>) -> Result<Sent, St
         None => format!("jdks='{}'\n{}", jdks.join(" "), include_str!("jobs.sh")),
     };
     write(&archive, &tree, &marusa, &jobs).map_err(|error| format!("cannot write the archive: {error}"))?;
+    let bounds = if command.is_some() { FOR_COMMAND } else { FOR_CHECKS };
     let console = home.join(format!("{}.console", machine.name));
     let sent = boot::boot(&emulator(machine.processor), &kernel, &archive, bounds, &console);
     let _ = std::fs::remove_file(&archive);
