@@ -88,7 +88,7 @@ fn a_server_on_small_and_on_huge_pages_and_what_is_saved_is_not_done_again() {
     let mut arguments =
         vec!["throughput", "--heaps", "128m", "--pages", "4k,hugetlb-2m", "--rounds", "1", "--seed", "7"];
     // At a rate that any machine keeps, once the pages of the scenario are compiled.
-    arguments.extend(["--warm-up", "8s", "--duration", "3s", "--clients", "4", "--rate", "10", "--json"]);
+    arguments.extend(["--warm-up", "8s", "--duration", "3s", "--clients", "4", "--rate", "20", "--json"]);
     arguments.extend(["--live", "16m", "--first-touch", "start"]);
     arguments.extend(["--save", &save, "--state", &state]);
     let output = scene.bench(&arguments);
@@ -97,7 +97,7 @@ fn a_server_on_small_and_on_huge_pages_and_what_is_saved_is_not_done_again() {
     assert_eq!((&found["complete"], output.status.code()), (&Value::Bool(true), Some(0)), "{found:#}");
     for arm in found["arms"].as_array().expect("arms") {
         let rate = arm["requests_per_second"]["mean"].as_f64().expect("a rate");
-        assert!((7.5..10.5).contains(&rate), "{arm:#}");
+        assert!((15.0..21.0).contains(&rate), "{arm:#}");
         assert_eq!((&arm["arm"]["live_bytes"], &arm["arm"]["touch"]), (&(16 << 20).into(), &"start".into()));
         assert!(arm["resident_bytes"]["mean"].as_f64().expect("bytes") > 128e6, "all of the heap is touched");
         assert!(arm["collections_per_minute"]["mean"].is_number(), "{arm:#}");

@@ -17,8 +17,8 @@ const QUIET_PART: f64 = 0.05;
 const QUIET_CPUS: f64 = 0.1;
 /// Over a whole trial they may use this multiple of it.
 const TRIAL_FACTOR: f64 = 2.0;
-/// Who takes time from this machine shares its cores and caches, too: with 3 to 7 % of 2 CPUs stolen, `bench throughput` had 23 to
-/// 55 % fewer requests than without.
+/// Who takes time from this machine may share its cores and caches, too, and slow it by more than what is stolen. By how much
+/// is not known: the factor is a choice.
 const STOLEN_FACTOR: f64 = 5.0;
 /// Over less time the kernel's ticks of 10 ms are too coarse.
 const SECONDS_MIN: f64 = 0.9;
