@@ -58,6 +58,9 @@ pub struct Args {
     /// One offline page with the areas over time
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Draw the areas of the first run over time in this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Every sample of every run, for a spreadsheet
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -85,7 +88,7 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
         .into_iter()
         .map(|(program, directory)| directory.map(|directory| (program, directory)))
         .collect::<Result<_, _>>()?;
-    [&args.csv, &args.html].into_iter().flatten().try_for_each(|path| check_output(path))?;
+    [&args.csv, &args.html, &args.svg].into_iter().flatten().try_for_each(|path| check_output(path))?;
     // Held to the end: a signal ends the run that is under way, and what was seen until then is shown.
     let blocked = Blocked::start();
     let programs = Programs::unpack().map_err(|gap| Failure::usage(gap.to_string()))?;
@@ -99,6 +102,9 @@ pub fn run(args: &Args) -> anyhow::Result<u8> {
     }
     if let Some(path) = &args.html {
         write_output(path, &show::html(&results))?;
+    }
+    if let Some((path, picture)) = args.svg.as_ref().zip(show::svg(&results)) {
+        write_output(path, &picture)?;
     }
     answer(args.json, || show::BenchAccountDocument::of(&results), |out| show::text(out, &results))?;
     drop(blocked);

@@ -12,6 +12,7 @@ use crate::map::{self, Account};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
 use crate::snapshot::{self, Want};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether a program is at rest, how long it must be, and the most that is waited for it.
@@ -27,6 +28,9 @@ pub struct AccountArgs {
     /// JVMs of each kind
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub runs: u64,
+    /// Draw the results, and what was published, in this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
     /// Say what would be run, and run nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -38,7 +42,7 @@ pub struct AccountArgs {
 impl AccountArgs {
     /// Amounts of memory need no quiet machine, and nothing is changed on the host.
     pub fn turns(&self) -> SavedArgs {
-        SavedArgs { save: None, svg: None, turns: RoundsArgs::at_once(self.dry_run) }
+        SavedArgs { save: None, svg: self.svg.clone(), turns: RoundsArgs::at_once(self.dry_run) }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::pages::subject::size;
 use crate::show::json::Head;
 use crate::show::table::Table;
 use crate::show::units::{counted, prose};
-pub use html::html;
+pub use html::{html, svg};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

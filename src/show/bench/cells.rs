@@ -6,7 +6,6 @@ use crate::experiment::bench::spread::Spread;
 
 /// The ends of an interval that says something are no further apart than by this factor.
 const WIDEST: f64 = 2.0;
-const MIB: f64 = 1048576.0;
 
 /// "1623", "16.2", "1.62", "0.016".
 pub fn number(value: f64) -> String {
@@ -46,17 +45,15 @@ pub fn spread(spread: Option<Spread>) -> String {
 
 /// "66.5": the middle in MiB.
 pub fn mib(spread: Option<Spread>) -> String {
-    spread.map_or("-".to_string(), |spread| format!("{:.1}", spread.median / MIB))
+    spread.map_or("-".to_string(), |spread| format!("{:.1}", spread.mib().median))
 }
 
 /// "66.5 (66.5 to 66.7) MiB".
 pub fn mib_range(spread: Option<Spread>) -> String {
-    match spread {
+    match spread.map(Spread::mib) {
         None => "-".to_string(),
-        Some(one) if one.count == 1 => format!("{:.1} MiB", one.median / MIB),
-        Some(one) => {
-            format!("{:.1} ({:.1} to {:.1}) MiB", one.median / MIB, one.min / MIB, one.max / MIB)
-        }
+        Some(Spread { median, count: 1, .. }) => format!("{median:.1} MiB"),
+        Some(Spread { median, min, max, .. }) => format!("{median:.1} ({min:.1} to {max:.1}) MiB"),
     }
 }
 

@@ -1,12 +1,14 @@
 //! `marusa bench direct-buffers`: the account at each step, freed memory and where it is, and the published figures.
 
 use super::cells::{lines, mib, mib_range};
+use super::picture::Picture;
 use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
 use crate::base::{Bytes, counted};
 use crate::experiment::bench::account_row::AccountRow;
 use crate::experiment::bench::direct_buffers::{
     Arm, ArmFigures, Figures, OFF_MAX, PUBLISHED, Published, Settings, Step, expected_bytes, figures,
 };
+use crate::experiment::bench::spread::Spread;
 use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::map::Area;
 use crate::show::table::Table;
@@ -63,6 +65,16 @@ impl Experiment for Settings {
         );
         let runs = counted(self.rounds, "JVM");
         [what, format!("{}; {runs} of each kind; MiB resident, medians", machine(&self.machine))]
+    }
+
+    fn picture(Results { arms, .. }: &Results<Settings>) -> Picture {
+        let mut picture = Picture::new("Freed direct buffers that malloc holds", "MiB", Some(0.0));
+        let held = PUBLISHED.freed_malloc_growth_mib;
+        picture.published("J9 Java 6, 2010", held, &format!("{held} MB"));
+        for row in arms {
+            picture.spread(row.arm.name(), row.figures.held_bytes.map(Spread::mib));
+        }
+        picture
     }
 
     fn tables(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()> {

@@ -84,7 +84,7 @@ impl Experiment for Settings {
         published(out, results)
     }
 
-    fn picture(Results { report, .. }: &Results<Settings>) -> Option<Picture> {
+    fn picture(Results { report, .. }: &Results<Settings>) -> Picture {
         let title = "Starting a process: small pages by large ones";
         let mut picture = Picture::new(title, "times as long", Some(1.0));
         for one in &report.by_pages {
@@ -94,7 +94,7 @@ impl Experiment for Settings {
             }
             picture.ratio(heap, one.ratios.first().and_then(|of| of.total_ms));
         }
-        Some(picture)
+        picture
     }
 
     fn found(out: &mut dyn Write, found: &Found) -> io::Result<()> {

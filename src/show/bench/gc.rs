@@ -82,13 +82,13 @@ impl Experiment for Settings {
         lines(out, Self::PUBLISHED, 0)
     }
 
-    fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
+    fn picture(Results { arms, .. }: &Results<Settings>) -> Picture {
         let mut picture = Picture::new("The system's share of CPU time, by GC threads", "%", Some(0.0));
         picture.published("32 threads, T1", 20.0, "above 20 %");
         for row in arms {
             picture.mean(row.arm.name(), row.figures.system_share.map(Mean::percent));
         }
-        Some(picture)
+        picture
     }
 
     fn found(out: &mut dyn Write, Lacking { lacking }: &Lacking) -> io::Result<()> {

@@ -56,10 +56,14 @@ impl Picture {
     /// `None`: there is nothing to draw.
     pub fn svg(&self) -> Option<String> {
         let plot = plot::rows(Room::LONG_NAMES, &self.title, self.unit, &self.rows, self.zero);
-        let own = plot.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
-        let styled = own.replacen('>', &format!("><style>{}</style>", plot::STYLE), 1);
-        (!self.rows.is_empty()).then_some(styled)
+        (!self.rows.is_empty()).then(|| as_file(&plot))
     }
+}
+
+/// A plot as a file of its own.
+pub fn as_file(plot: &str) -> String {
+    let own = plot.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
+    own.replacen('>', &format!("><style>{}</style>", plot::STYLE), 1)
 }
 
 #[cfg(test)]

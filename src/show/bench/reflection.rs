@@ -1,13 +1,15 @@
 //! `marusa bench reflection`: the account by number of calls, JDK and way of calling, and the published figures.
 
 use super::cells::{lines, median, mib};
+use super::picture::Picture;
 use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
 use crate::base::counted;
 use crate::experiment::bench::reflection::{
     Arm, ArmFigures, COLUMNS, Figures, PUBLISHED, PUBLISHED_MORE, PUBLISHED_MORE_SHARE, Published, Settings,
     figures, more,
 };
-use crate::experiment::bench::trials::{ArmRow, OfArm};
+use crate::experiment::bench::spread::Spread;
+use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
 use crate::show::table::Table;
 use crate::show::units::prose;
 use std::io::{self, Write};
@@ -47,6 +49,19 @@ impl Experiment for Settings {
         );
         let runs = counted(self.rounds, "JVM");
         [what, format!("{}; {runs} of each kind; MiB resident, medians", machine(&self.machine))]
+    }
+
+    fn picture(Results { arms, .. }: &Results<Settings>) -> Picture {
+        let title = "Class metadata and JIT code, by calls of each accessor";
+        let mut picture = Picture::new(title, "MiB", Some(0.0));
+        for Published { calls, class_metadata_mib, jit_code_mib } in PUBLISHED {
+            let sum = class_metadata_mib + jit_code_mib;
+            picture.published(format!("{calls} calls, 2010"), sum, &format!("{sum:.1} MB"));
+        }
+        for row in arms {
+            picture.spread(row.arm.name(), row.figures.published_sum_bytes.map(Spread::mib));
+        }
+        picture
     }
 
     fn tables(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()> {

@@ -64,10 +64,8 @@ pub trait Experiment: Clone + PartialEq + JsonSchema + Serialize + DeserializeOw
     fn gaps(_found: &Self::Found) -> Vec<GapRow> {
         Vec::new()
     }
-    /// For `--svg`: our figures and the published ones. `None`: it has no picture.
-    fn picture(_results: &Results<Self>) -> Option<Picture> {
-        None
-    }
+    /// For `--svg`: our figures and the published ones.
+    fn picture(results: &Results<Self>) -> Picture;
     /// The last line.
     fn ending(results: &Results<Self>) -> Option<&'static str> {
         results.stopped.then_some("ended by a signal: the trials above are all that there are")
@@ -157,7 +155,7 @@ pub fn text<E: Experiment>(out: &mut dyn Write, results: &Results<E>) -> io::Res
 
 /// `None`: there is nothing to draw.
 pub fn svg<E: Experiment>(results: &Results<E>) -> Option<String> {
-    E::picture(results)?.svg()
+    E::picture(results).svg()
 }
 
 fn head<E: Experiment>(out: &mut dyn Write, settings: &E) -> io::Result<()> {

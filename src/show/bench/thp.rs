@@ -69,14 +69,14 @@ impl Experiment for Settings {
         prose(out, &format!("\n{}", Self::PUBLISHED))
     }
 
-    fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
+    fn picture(Results { arms, .. }: &Results<Settings>) -> Picture {
         let mut picture = Picture::new("The kernel's share of the host's CPU time", "%", Some(0.0));
         picture.published("always, 2012", 35.0, "35 % and more");
         picture.published("never, 2012", 5.0, "5 %");
         for row in arms {
             picture.mean(row.arm.name(), row.figures.host_kernel_share.map(Mean::percent));
         }
-        Some(picture)
+        picture
     }
 }
 

@@ -104,13 +104,13 @@ impl Experiment for Settings {
         Self::PUBLISHED.iter().try_for_each(|one| lines(out, &format!("{}: {}", one.what, one.said), 0))
     }
 
-    fn picture(Results { report, .. }: &Results<Settings>) -> Option<Picture> {
+    fn picture(Results { report, .. }: &Results<Settings>) -> Picture {
         let title = "Requests a second, against small pages and the same heap";
         let mut picture = Picture::new(title, "times as many", Some(1.0));
         for one in &report.by_pages {
             picture.ratio(one.arm.name(), one.throughput);
         }
-        Some(picture)
+        picture
     }
 
     fn found(out: &mut dyn Write, lacking: &Lacking) -> io::Result<()> {

@@ -58,13 +58,13 @@ impl Experiment for Settings {
         [what, machine(&self.machine)]
     }
 
-    fn picture(Results { arms, .. }: &Results<Settings>) -> Option<Picture> {
+    fn picture(Results { arms, .. }: &Results<Settings>) -> Picture {
         let mut picture =
             Picture::new("First touch of memory: CPU time, median, least and most", "ns for 4 KiB", None);
         for row in arms {
             picture.spread(row.arm.name(), row.figures.cpu_ns_per_4k);
         }
-        Some(picture)
+        picture
     }
 
     fn tables(out: &mut dyn Write, results: &Results<Settings>) -> io::Result<()> {

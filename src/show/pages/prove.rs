@@ -3,7 +3,6 @@
 use crate::base::{Bytes, Gap};
 use crate::experiment::abab::{End, Outcome, Period};
 use crate::experiment::design::Arm;
-use crate::experiment::stats;
 use crate::experiment::verdict::{Rule, Verdict};
 use crate::show::json;
 use crate::show::json::Head;
@@ -165,9 +164,10 @@ pub fn sentence(outcome: &Outcome, rule: &Rule) -> String {
 fn more_blocks(outcome: &Outcome, rule: &Rule) -> Option<String> {
     let found = outcome.estimate.as_ref().filter(|_| outcome.verdict == Verdict::NotShown)?;
     let wanted = found.gain_percent.abs().max(rule.margin_percent);
-    let needed = stats::blocks_needed(found, wanted, rule.alpha)?;
+    let needed = rule.blocks_for(found, wanted)?;
     Some(format!(
-        "blocks differ by {:.1} %: about {}, or longer periods, are needed to show a difference of {wanted:.1} %",
+        "blocks differ by {:.1} %: {wanted:.1} % would be shown 9 times of 10 by about {}; of longer periods it \
+         takes fewer",
         found.block_deviation_percent,
         counted(needed, "block")
     ))
@@ -261,7 +261,7 @@ impl<'a> ProveDocument<'a> {
 mod tests {
     use super::*;
     use crate::base::Why;
-    use crate::experiment::stats::Estimate;
+    use crate::experiment::stats::{Estimate, Method};
 
     fn outcome(verdict: Verdict, low_percent: f64, high_percent: f64) -> Outcome {
         let estimate = Estimate {
@@ -269,6 +269,7 @@ mod tests {
             low_percent,
             high_percent,
             block_deviation_percent: 3.0,
+            method: Method::PairedT,
             blocks: 6,
         };
         Outcome { periods: Vec::new(), estimate: Some(estimate), verdict, blocks: 6, end: None }

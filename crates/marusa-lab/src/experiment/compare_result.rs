@@ -7,6 +7,8 @@
 
 mod power;
 
+pub use power::POWER;
+
 use super::stats::{self, Claim, Effect, Method, Needed, Sample, Scale, several};
 use super::trial_record::{Figure, ResidentAreas, Trial};
 use crate::base::tally;
@@ -279,7 +281,7 @@ fn judge(rows: &mut [Row], wanted: impl Fn(usize) -> bool, is_about: bool, alpha
             effect: found.effect,
             verdict,
             visible_percent: is_percent.then(|| power::visible(found.noise, blocks, alpha)).flatten(),
-            needed: is_percent.then(|| found.needed(worth_percent, power::POWER)).flatten(),
+            needed: is_percent.then(|| found.needed(worth_percent, POWER)).flatten(),
         });
     }
 }

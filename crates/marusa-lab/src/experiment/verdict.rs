@@ -2,6 +2,7 @@
 //! a gain in anything sooner or later. So the interim tests are few and fixed before, and the error probability is shared among
 //! them: test k gets alpha / (k (k + 1)), which sums to alpha over all tests (a union bound: it holds for any blocks).
 
+use super::compare_result::POWER;
 use super::stats::{self, Estimate};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -69,6 +70,13 @@ impl Rule {
         let had = self.looks().iter().filter(|blocks| **blocks <= logs.len()).count();
         let found = stats::estimate(logs, self.alpha_at(had + 1))?;
         Some((found, self.shown(&found).unwrap_or_else(|| at_the_end(&found))))
+    }
+
+    /// About how many blocks show a gain of `gain_percent` in nine of ten searches. `None`: more than anybody waits for.
+    pub fn blocks_for(&self, found: &Estimate, gain_percent: f64) -> Option<usize> {
+        let log = |percent: f64| (percent / 100.0).ln_1p();
+        let (gain, noise) = (log(gain_percent), log(found.block_deviation_percent));
+        stats::blocks_for(gain, noise, found.blocks, self.alpha_at(self.looks().len()), POWER)?.likely
     }
 
     fn shown(&self, found: &Estimate) -> Option<Verdict> {
@@ -142,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn a_period_in_which_the_program_stalled_hides_no_gain() {
+        let rule = Rule::default();
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut logs = blocks(&mut random, rule.blocks_max, 0.1, 0.02);
+        logs[2] = -1.5;
+        let (verdict, count) = search(&rule, &logs);
+        assert_eq!(verdict, Verdict::Gain, "after {count} blocks");
+    }
+
+    #[test]
     fn a_gain_below_the_margin_ends_the_search() {
         let rule = Rule::default();
         let mut random = fastrand::Rng::with_seed(3);
@@ -149,6 +167,9 @@ mod tests {
         let (verdict, count) = search(&rule, &logs);
         assert_eq!(verdict, Verdict::TooSmall);
         assert!(count < rule.blocks_max);
+        let found = stats::estimate(&[0.0, 0.1, 0.1, 0.2], 0.05).expect("four blocks");
+        let needed = |percent: f64| rule.blocks_for(&found, percent).expect("some");
+        assert!((4..=20).contains(&needed(20.0)) && needed(2.0) > 100, "{} {}", needed(20.0), needed(2.0));
         assert_eq!(rule.last_look(&[0.1, -0.1, 0.05]).map(|(_, verdict)| verdict), Some(Verdict::NotShown));
     }
 }

@@ -6,6 +6,7 @@ use crate::act::fragments::{Fragments, FreeMemory};
 use crate::act::signals;
 use crate::act::tracing::Wanted;
 use crate::act::trial::{self, Ended, Start, Turn};
+use crate::base::printable::escaped;
 use crate::base::{Known, word_of};
 use crate::cmd::bench::jdk::Jdk;
 use crate::cmd::bench::rounds::{Bench, Run};
@@ -25,6 +26,7 @@ use crate::os::thp::DIRECTORY;
 use crate::pages::subject::size;
 use crate::pages::{Change, Step};
 use crate::show::bench::rounds::Nothing;
+use itertools::Itertools;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -34,6 +36,8 @@ use std::time::{Duration, Instant};
 /// Files that a step compiles, trees of them that it keeps in memory, and threads that compile.
 const WORK: [&str; 3] = ["units=60", "retain=200", "threads=2"];
 const STEP_MAX: Duration = Duration::from_secs(300);
+/// Letters of what a step printed before it failed.
+const QUOTED_MAX: usize = 400;
 /// How often the trace is read, and how often a step is looked at.
 const READ_EVERY: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -238,7 +242,9 @@ impl Steps {
         match step {
             Ok(done) => {
                 let ended = done.ended;
-                let failed = (!ended.is_good()).then(|| format!("a step failed: {}", ended.words()));
+                let first: String = done.said.split_whitespace().join(" ").chars().take(QUOTED_MAX).collect();
+                let words = || format!("a step failed: {}; it printed: {}", ended.words(), escaped(&first));
+                let failed = (!ended.is_good()).then(words);
                 self.why_not = self.why_not.take().or(failed);
                 self.is_interrupted |= done.is_interrupted;
                 self.pids.extend(done.pids);

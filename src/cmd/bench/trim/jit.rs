@@ -6,7 +6,6 @@ use crate::act::staged::{self, Launch, Staged};
 use crate::act::trim as act;
 use crate::experiment::bench::trim::{Compiled, Trial};
 use crate::os::cpu_time::ProcessTime;
-use crate::os::host::ticks_per_second;
 use crate::os::process::Process;
 use std::time::Duration;
 
@@ -29,15 +28,18 @@ pub fn one(job: &Job, trial: &mut Trial) -> anyhow::Result<()> {
     let pid = program.jvm().map_err(failed)?;
     let process = Process::open(pid)?;
     let helper = job.means.trimmed_every.map(|every| trimmer(&process, every)).transpose()?;
-    let (cpu, faults) = (cpu_ms(pid), process.minor_faults().ok());
+    let (before, faults) = (ProcessTime::read(pid), process.minor_faults().ok());
     program.go_on().map_err(failed)?;
     let mut resident = Resident::default();
     let stage = program.reach("done", STAGE_LIMIT, || resident.look(&process)).map_err(failed)?;
+    let after = ProcessTime::read(pid);
+    let took = |of: fn(&ProcessTime) -> f64| Some(of(after.as_ref()?) - of(before.as_ref()?));
     let end = account_of::look(pid)?;
     trial.figures.jit = Some(Compiled {
         work_ms: stage.figures.get("work_ms").copied(),
-        cpu_ms: cpu.zip(cpu_ms(pid)).map(|(before, after)| after - before),
-        helper_cpu_ms: helper.as_ref().and_then(|helper| cpu_ms(helper.pid())),
+        cpu_ms: took(ProcessTime::cpu_ms),
+        system_ms: took(|time| time.cpu_ms() - time.user_ms()),
+        helper_cpu_ms: helper.as_ref().and_then(|helper| Some(ProcessTime::read(helper.pid())?.cpu_ms())),
         minor_faults: faults
             .zip(process.minor_faults().ok())
             .map(|(before, after)| after.saturating_sub(before)),
@@ -67,11 +69,6 @@ pub fn trimmer(process: &Process, every: Duration) -> anyhow::Result<Staged> {
         ..Launch::default()
     };
     Staged::start("marusa trim", &launch).map_err(failed)
-}
-
-/// User and system of a process.
-fn cpu_ms(pid: i32) -> Option<f64> {
-    Some(ProcessTime::read(pid)?.cpu_ticks as f64 * 1e3 / ticks_per_second() as f64)
 }
 
 /// What a process has in memory while it works.

@@ -4,6 +4,7 @@
 use super::{Results, text, title};
 use crate::experiment::bench::account_series::{Program, Row, Run};
 use crate::map::area::PaperArea;
+use crate::show::bench::picture::as_file;
 use crate::show::plot::{self, Layer, Series};
 
 const MIB: f64 = 1048576.0;
@@ -34,6 +35,12 @@ pub fn html(results: &Results) -> String {
         "<h2>Figures</h2>\n<pre tabindex=\"0\">{}</pre>\n</main></body></html>\n",
         plot::escaped(&tables)
     )
+}
+
+/// The areas of the first run over time; `None`: nothing was seen.
+pub fn svg(results: &Results) -> Option<String> {
+    let first = results.runs.iter().find(|run| !run.samples.is_empty())?;
+    Some(as_file(&stacked(first, &title(first, results.settings))))
 }
 
 fn section(program: Program, runs: &[&Run], results: &Results) -> String {

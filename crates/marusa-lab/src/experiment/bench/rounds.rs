@@ -1,6 +1,6 @@
 //! What trials in rounds come to: each round runs every arm once, in an order that chance gives, so that a machine that is
 //! slower for a while is so for all arms. An arm's figure is a mean with Student's interval; two arms are compared by their
-//! ratio, round by round, so that what a whole round has in common falls out.
+//! ratio, round by round, so that what a whole round has in common falls out (`stats::judge`).
 
 use crate::experiment::stats::{self, sample};
 
@@ -51,16 +51,11 @@ impl Ratio {
         let usable = |(base, other): &(f64, f64)| *base > 0.0 && *other > 0.0 && (other / base).is_finite();
         let logs: Vec<f64> =
             pairs.into_iter().filter(usable).map(|(base, other)| (other / base).ln()).collect();
-        if logs.is_empty() {
-            return None;
-        }
-        let ratio = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        let found = stats::estimate(&logs, ALPHA);
-        let factor = |percent: f64| 1.0 + percent / 100.0;
+        let interval = stats::judge(&logs, ALPHA).map(|(claim, _)| claim.interval.map(f64::exp));
         Some(Ratio {
-            ratio,
-            low: found.as_ref().map(|found| factor(found.low_percent)),
-            high: found.as_ref().map(|found| factor(found.high_percent)),
+            ratio: interval.map_or(logs.first()?.exp(), |found| found.estimate),
+            low: interval.map(|found| found.low),
+            high: interval.map(|found| found.high),
             rounds: logs.len(),
         })
     }

@@ -26,6 +26,12 @@ impl Spread {
         let (min, max) = (*all.first()?, *all.last()?);
         Some(Spread { median: median_of_sorted(&all), min, max, count: all.len() })
     }
+
+    /// Of bytes.
+    pub fn mib(self) -> Spread {
+        let mib = |bytes: f64| bytes / 1048576.0;
+        Spread { median: mib(self.median), min: mib(self.min), max: mib(self.max), ..self }
+    }
 }
 
 #[cfg(test)]

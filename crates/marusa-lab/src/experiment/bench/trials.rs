@@ -185,10 +185,20 @@ pub fn ratio<A: Arm, F>(
     arm: &A,
     of: &dyn Fn(&F) -> Option<f64>,
 ) -> Option<Ratio> {
+    Ratio::of(pairs(trials, base, arm, of))
+}
+
+/// The same figure of two arms, round by round.
+pub fn pairs<A: Arm, F, V>(
+    trials: &[Trial<A, F>],
+    base: &A,
+    arm: &A,
+    of: &dyn Fn(&F) -> Option<V>,
+) -> Vec<(V, V)> {
     let others = OfArm::among(trials, arm).counted;
-    let pairs = OfArm::among(trials, base).counted.into_iter().filter_map(|one| {
+    let pair = |one: &Trial<A, F>| {
         let other = others.iter().find(|other| other.round == one.round)?;
         Some((of(&one.figures)?, of(&other.figures)?))
-    });
-    Ratio::of(pairs)
+    };
+    OfArm::among(trials, base).counted.into_iter().filter_map(pair).collect()
 }

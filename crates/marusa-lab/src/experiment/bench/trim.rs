@@ -3,7 +3,7 @@
 
 use super::Machine;
 use super::account_row::AccountRow;
-use super::rounds::Ratio;
+use super::rounds::{Mean, Ratio};
 use super::spread::Spread;
 use super::trials::{self, OfArm, ratio};
 use crate::base::Bytes;
@@ -168,6 +168,9 @@ pub struct Compiled {
     pub work_ms: Option<u64>,
     /// User and system, of the JVM.
     pub cpu_ms: Option<f64>,
+    /// Of it system.
+    #[serde(default)]
+    pub system_ms: Option<f64>,
     /// User and system, of `marusa trim`.
     pub helper_cpu_ms: Option<f64>,
     pub minor_faults: Option<u64>,
@@ -223,6 +226,9 @@ pub struct ArmFigures {
 pub struct JitFigures {
     pub time_ratio: Option<Ratio>,
     pub cpu_ratio: Option<Ratio>,
+    /// What the kernel did more for the JVM, and what `marusa trim` took, in percent of the CPU time as it is: less noisy than the
+    /// ratio, and without what the JVM itself did more.
+    pub kernel_cost_percent: Option<Mean>,
     pub work_ms: Option<Spread>,
     pub mean_resident_bytes: Option<Spread>,
     pub peak_resident_bytes: Option<Spread>,
@@ -250,8 +256,12 @@ pub fn figures(settings: &Settings, of_arm: &OfArm<Arm, Figures>) -> ArmFigures 
 }
 
 fn to_as_it_is(of_arm: &OfArm<Arm, Figures>, of: &dyn Fn(&Figures) -> Option<f64>) -> Option<Ratio> {
-    let base = Arm { way: Way::AsItIs, ..*of_arm.arm };
-    (base != *of_arm.arm).then(|| ratio(of_arm.trials, &base, of_arm.arm, of)).flatten()
+    ratio(of_arm.trials, &as_it_is(of_arm)?, of_arm.arm, of)
+}
+
+/// What an arm is held against; `None`: it is that.
+fn as_it_is(of_arm: &OfArm<Arm, Figures>) -> Option<Arm> {
+    (of_arm.arm.way != Way::AsItIs).then_some(Arm { way: Way::AsItIs, ..*of_arm.arm })
 }
 
 fn jit(of_arm: &OfArm<Arm, Figures>) -> JitFigures {
@@ -259,6 +269,7 @@ fn jit(of_arm: &OfArm<Arm, Figures>) -> JitFigures {
     JitFigures {
         time_ratio: to_as_it_is(of_arm, &work_ms),
         cpu_ratio: to_as_it_is(of_arm, &|figures| figures.jit.as_ref()?.all_cpu_ms()),
+        kernel_cost_percent: kernel_cost(of_arm),
         work_ms: of_arm.spread(&work_ms),
         mean_resident_bytes: of_arm.spread(&|figures| figures.jit.as_ref()?.mean_resident_bytes),
         peak_resident_bytes: of_arm
@@ -266,6 +277,16 @@ fn jit(of_arm: &OfArm<Arm, Figures>) -> JitFigures {
         malloc_freed_bytes: of_arm
             .spread(&|figures| Some(figures.jit.as_ref()?.end.resident_bytes_of(Area::MallocFreed)? as f64)),
     }
+}
+
+fn kernel_cost(of_arm: &OfArm<Arm, Figures>) -> Option<Mean> {
+    let base = as_it_is(of_arm)?;
+    let of = |figures: &Figures| {
+        let jit = figures.jit.as_ref()?;
+        Some((jit.cpu_ms?, jit.system_ms? + jit.helper_cpu_ms.unwrap_or(0.0)))
+    };
+    let pairs = trials::pairs(of_arm.trials, &base, of_arm.arm, &of);
+    Mean::of(pairs.into_iter().map(|((cpu, was), (_, is))| (is - was) * 100.0 / cpu))
 }
 
 fn swap(of_arm: &OfArm<Arm, Figures>) -> SwapFigures {

@@ -23,6 +23,7 @@ fn compiled(round: usize, way: Way, ms: u64) -> Trial {
     let compiled = Compiled {
         work_ms: Some(ms),
         cpu_ms: Some(ms as f64 * 2.0),
+        system_ms: Some(if way == Way::AsItIs { 1.0 } else { 3.0 }),
         helper_cpu_ms: None,
         minor_faults: None,
         mean_resident_bytes: Some(1e8),
@@ -45,7 +46,10 @@ fn only_rounds_with_both_arms_count() {
     let [base, unmapped] = found.each_ref().map(|one| one.jit.as_ref().expect("its part"));
     let ratio = unmapped.time_ratio.expect("three rounds");
     assert!(ratio.rounds == 3 && (ratio.ratio - 1.1).abs() < 1e-9 && ratio.is_shown(), "{ratio:?}");
-    assert_eq!(base.time_ratio, None);
+    assert_eq!((base.time_ratio, base.kernel_cost_percent), (None, None));
+    // 2 ms of 200, 400 and 20.
+    let cost = unmapped.kernel_cost_percent.expect("three rounds").mean;
+    assert!((cost - 11.5 / 3.0).abs() < 1e-9, "{cost}");
     assert_eq!(unmapped.work_ms.map(|one| one.max), Some(500.0));
     assert_eq!(unmapped.malloc_freed_bytes.map(|one| one.median), Some(5242880.0));
     assert!(unmapped.peak_resident_bytes.is_none() && found[1].swap.is_none());

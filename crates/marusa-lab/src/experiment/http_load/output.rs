@@ -1,6 +1,5 @@
-//! What generators of HTTP load print: wrk 4 (and the line of our script), hey 0.1 (its summary, and its CSV of every
-//! request), oha (JSON and text, by its schema), ApacheBench 2.3. The others' formats were taken from what they printed;
-//! tests/data/http-load has it.
+//! What generators of HTTP load print: wrk 4 (and the line of our script), hey 0.1 (its CSV of every request), oha (JSON, by its
+//! schema), ApacheBench 2.3. The others' formats were taken from what they printed; tests/data/http-load has it.
 
 use super::{Generator, Served};
 use crate::base::{Gap, Known, Why};
@@ -9,8 +8,8 @@ use serde_json::Value;
 pub fn parse(generator: Generator, text: &str) -> Known<Served> {
     let served = match generator {
         Generator::Wrk => wrk(text),
-        Generator::Hey => hey_csv(text).or_else(|| hey(text)),
-        Generator::Oha => oha_json(text).or_else(|| oha(text)),
+        Generator::Hey => hey(text),
+        Generator::Oha => oha(text),
         Generator::Ab => ab(text),
     };
     let is_number =
@@ -74,48 +73,9 @@ fn wrk(text: &str) -> Option<Served> {
     Some(served)
 }
 
-fn hey(text: &str) -> Option<Served> {
-    let requests_per_second = number(after(text, "Requests/sec:"))?;
-    // "  99% in 0.0035 secs"
-    let quantile = |name: &str| {
-        let line =
-            text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(" in "))?;
-        Some(number(line.split_whitespace().next())? * 1e3)
-    };
-    // "  [200]	61740 responses" and, under "Error distribution:", "  [3]	Get ...".
-    let mut served = Served {
-        requests_per_second,
-        p50_ms: quantile("50%"),
-        p99_ms: quantile("99%"),
-        max_ms: number(after(text, "Slowest:")).map(|seconds| seconds * 1e3),
-        ..Served::default()
-    };
-    let (mut requests, mut answered) = (0, 0);
-    for line in text.lines() {
-        let Some((bracket, rest)) = line.trim_start().strip_prefix('[').and_then(|line| line.split_once(']'))
-        else {
-            continue;
-        };
-        let (Ok(first), rest) = (bracket.parse::<u64>(), rest.trim()) else { continue };
-        match rest.strip_suffix("responses").and_then(|count| count.trim().parse::<u64>().ok()) {
-            Some(count) => {
-                requests += count;
-                answered += count;
-                served.errors += if (200..400).contains(&first) { 0 } else { count };
-            }
-            None => (requests, served.errors) = (requests + first, served.errors + first),
-        }
-    }
-    served.requests = Some(requests);
-    // Its "Requests/sec" counts requests without an answer: a server that is not there seems to be the fastest.
-    let seconds = number(after(text, "Total:")).filter(|seconds| *seconds > 0.0 && answered > 0)?;
-    served.requests_per_second = answered as f64 / seconds;
-    Some(served)
-}
-
 /// "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset", times in seconds. Requests
 /// that had no answer are not in it.
-fn hey_csv(text: &str) -> Option<Served> {
+fn hey(text: &str) -> Option<Served> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("response-time,"));
     lines.next()?;
     let (mut times, mut seconds, mut errors) = (Vec::new(), 0.0_f64, 0);
@@ -140,7 +100,7 @@ fn hey_csv(text: &str) -> Option<Served> {
     })
 }
 
-fn oha_json(text: &str) -> Option<Served> {
+fn oha(text: &str) -> Option<Served> {
     let json: Value = serde_json::from_str(text.get(text.find('{')?..)?.trim()).ok()?;
     let summary = &json["summary"];
     let quantile = |name: &str| json["latencyPercentiles"][name].as_f64().map(|seconds| seconds * 1e3);
@@ -164,24 +124,6 @@ fn oha_json(text: &str) -> Option<Served> {
         max_ms: summary["slowest"].as_f64().map(|seconds| seconds * 1e3),
         errors: answers.1 + broken.1,
     })
-}
-
-/// "  99.90% in 0.0210 sec" and "  Slowest: 0.0243 sec"; times may be in ms.
-fn oha(text: &str) -> Option<Served> {
-    let ms = |line: &str| {
-        let mut words = line.split_whitespace();
-        let value = number(words.next())?;
-        Some(value * if words.next().is_some_and(|unit| unit.starts_with("ms")) { 1.0 } else { 1e3 })
-    };
-    let quantile = |name: &str| {
-        let mut lines = text.lines();
-        lines.find_map(|line| ms(line.trim_start().strip_prefix(name)?.strip_prefix(" in ")?))
-    };
-    let mut served = hey(text)?;
-    (served.p50_ms, served.p99_ms, served.p999_ms) =
-        (quantile("50.00%"), quantile("99.00%"), quantile("99.90%"));
-    served.max_ms = text.lines().find_map(|line| ms(line.trim_start().strip_prefix("Slowest:")?));
-    Some(served)
 }
 
 fn ab(text: &str) -> Option<Served> {
@@ -241,25 +183,12 @@ mod tests {
     }
 
     #[test]
-    fn hey_as_it_printed_and_each_request() {
-        let served = recorded(Generator::Hey, include_str!("../../../../../tests/data/http-load/hey.txt"));
-        assert!((served.requests_per_second - 110.0 / 2.0882).abs() < 1e-9);
-        assert_eq!((served.p50_ms, served.p99_ms, served.p999_ms), (Some(59.6), Some(348.3), None));
-        assert_eq!((served.requests, served.errors), (Some(110), 9));
+    fn hey_as_it_printed_each_request() {
         let each = recorded(Generator::Hey, include_str!("../../../../../tests/data/http-load/hey-csv.txt"));
         // Counted with awk: 90 requests of which 9 were not of 2xx, the last ended after 3.1147 s.
         assert_eq!((each.requests, each.errors, each.p50_ms), (Some(90), 9, Some(47.4)));
         assert!(each.max_ms.is_some_and(|ms| (ms - 501.7).abs() < 1e-9));
         assert!((each.requests_per_second - 90.0 / 3.1147).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_server_that_is_not_there_is_not_the_fastest() {
-        // "Requests/sec:  2941.6576", and all of them refused.
-        assert!(
-            parse(Generator::Hey, include_str!("../../../../../tests/data/http-load/hey-refused.txt"))
-                .is_err()
-        );
     }
 
     #[test]

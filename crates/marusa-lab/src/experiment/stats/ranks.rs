@@ -8,12 +8,9 @@
 
 use super::sample::median_of_sorted;
 use super::two_arms::{Claim, Interval, Method};
-use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Pairs that are ranked; Walsh averages grow with the square.
-const COUNT_MAX: usize = 2000;
-/// Up to here distributions are exact; from here on the normal one is as good.
-const EXACT_PAIRS_MAX: usize = 200;
+/// Pairs that are ranked: 2^1000 choices of signs are what a double holds, and averages of pairs grow with the square.
+const COUNT_MAX: usize = 1000;
 
 /// The interval from differences within pairs. `None`: too few for an alpha this small (six pairs for 0.05), or too many.
 pub fn signed_rank(differences: &[f64], alpha: f64) -> Option<Claim> {
@@ -25,15 +22,7 @@ pub fn signed_rank(differences: &[f64], alpha: f64) -> Option<Claim> {
     for (at, one) in differences.iter().enumerate() {
         walsh.extend(differences[at..].iter().map(|other| (one + other) / 2.0));
     }
-    let below = match count <= EXACT_PAIRS_MAX {
-        true => cumulated(&signed_rank_counts(count)),
-        false => {
-            let count = count as f64;
-            let deviation = (count * (count + 1.0) * (2.0 * count + 1.0) / 24.0).sqrt();
-            normal(count * (count + 1.0) / 4.0, deviation, walsh.len())?
-        }
-    };
-    ranked(walsh, &below, alpha)
+    ranked(walsh, &cumulated(&signed_rank_counts(count)), alpha)
 }
 
 /// `below[k]`: the probability that the statistic is at most k. The interval goes from the (k+1)-th smallest to the
@@ -63,12 +52,6 @@ fn cumulated(counts: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-fn normal(mean: f64, deviation: f64, count: usize) -> Option<Vec<f64>> {
-    let normal = Normal::new(mean, deviation).ok()?;
-    // Half a step for the continuity.
-    Some((0..=count).map(|at| normal.cdf(at as f64 + 0.5)).collect())
-}
-
 /// In how many of the 2^n choices of signs the ranks with a plus sum to each number.
 fn signed_rank_counts(count: usize) -> Vec<f64> {
     let mut ways = vec![0.0; count * (count + 1) / 2 + 1];
@@ -80,7 +63,6 @@ fn signed_rank_counts(count: usize) -> Vec<f64> {
             ways[sum] += ways[sum - rank];
         }
     }
-    // 2^200 is well within what a double holds.
     ways
 }
 
@@ -138,7 +120,7 @@ mod tests {
             assert_eq!(interval.excludes_0(), p <= 0.05, "{values:?} {interval:?} {p}");
         }
         let many: Vec<f64> = (0..300).map(|_| random.f64() - 0.4).collect();
-        let found = signed_rank(&many, 0.05).expect("by the normal distribution");
+        let found = signed_rank(&many, 0.05).expect("as many as that");
         assert!(found.interval.low > 0.0 && found.interval.high < 0.2 && found.p < 0.01, "{found:?}");
     }
 }

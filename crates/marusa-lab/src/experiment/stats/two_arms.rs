@@ -28,7 +28,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    fn map(self, change: impl Fn(f64) -> f64) -> Interval {
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Interval {
         Interval { estimate: change(self.estimate), low: change(self.low), high: change(self.high) }
     }
 }
@@ -101,27 +101,34 @@ pub fn compare_blocks(base: &[f64], arm: &[f64], alpha: f64) -> Known<Comparison
     let on_scale = |value: f64| if is_ratio { value.ln() } else { value };
     let differences: Vec<f64> =
         base.iter().zip(arm).map(|(base, arm)| on_scale(*arm) - on_scale(*base)).collect();
-    let t = paired_t(&differences, alpha).ok_or_else(|| few("two blocks at least"))?;
+    let (judged, second) = judge(&differences, alpha).ok_or_else(|| few("two blocks at least"))?;
     let scale = if is_ratio { Scale::Percent } else { Scale::Unit };
-    let (judged, second) = choose(t, ranks::signed_rank(&differences, alpha), differences.len(), scale);
+    let shown = |claim: Claim| match scale {
+        Scale::Percent => Claim { interval: claim.interval.map(percent), ..claim },
+        Scale::Unit => claim,
+    };
+    let (judged, second) = (shown(judged), second.map(shown));
     let noise = variance(&differences).sqrt();
     Ok(Comparison { blocks: differences.len(), scale, judged, second, effect, noise, alpha })
 }
 
-/// The method that judges, and the other.
-fn choose(t: Claim, ranked: Option<Claim>, count: usize, scale: Scale) -> (Claim, Option<Claim>) {
-    let shown = |claim: Claim| match scale {
-        Scale::Percent => Claim { interval: claim.interval.map(|log| log.exp_m1() * 100.0), ..claim },
-        Scale::Unit => claim,
-    };
-    match ranked {
-        Some(ranked) if count >= RANKS_FROM => (shown(ranked), Some(shown(t))),
-        _ => (shown(t), ranked.map(shown)),
-    }
+/// What the differences of blocks say by the method that judges, and by the other. `None`: fewer than two differences, or
+/// one that is not a number.
+pub fn judge(differences: &[f64], alpha: f64) -> Option<(Claim, Option<Claim>)> {
+    let t = paired_t(differences, alpha)?;
+    Some(match ranks::signed_rank(differences, alpha) {
+        Some(ranked) if differences.len() >= RANKS_FROM => (ranked, Some(t)),
+        ranked => (t, ranked),
+    })
+}
+
+/// The logarithm of a ratio as a difference in percent.
+pub fn percent(log: f64) -> f64 {
+    log.exp_m1() * 100.0
 }
 
 fn paired_t(differences: &[f64], alpha: f64) -> Option<Claim> {
-    let half = half(differences, alpha)?;
+    let half = half(differences, alpha).filter(|half| half.is_finite())?;
     let (estimate, count) = (mean(differences), differences.len());
     let error = (variance(differences) / count as f64).sqrt();
     // Without any noise a difference is certain, and none is none.
