@@ -7,7 +7,7 @@
 
 mod power;
 
-pub use power::POWER;
+pub(crate) use power::POWER;
 
 use super::stats::{self, Claim, Effect, Method, Needed, Sample, Scale, several};
 use super::trial_record::{Figure, ResidentAreas, Trial};

@@ -16,9 +16,7 @@ mod coverage;
 
 pub use needed::{Needed, blocks_for};
 pub use sample::{Effect, Sample};
-pub use two_arms::{Claim, Comparison, Interval, Method, Scale, compare_blocks, judge};
-
-use two_arms::percent;
+pub use two_arms::{Claim, Comparison, Interval, Method, Scale, compare_blocks};
 
 /// What blocks say of the ratio of the two arms.
 #[derive(Clone, Copy, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
@@ -42,12 +40,12 @@ pub struct Estimate {
 /// The estimate from logarithms of (speed with the change / speed without), one a block. `None`: fewer than two blocks, or a
 /// number that is none. `alpha`: the probability that the interval misses, as 0.05.
 pub fn estimate(logs: &[f64], alpha: f64) -> Option<Estimate> {
-    let (Claim { method, interval, .. }, _) = judge(logs, alpha)?;
+    let (Claim { method, interval, .. }, _) = two_arms::judge(logs, alpha)?;
     Some(Estimate {
-        gain_percent: percent(interval.estimate),
-        low_percent: percent(interval.low),
-        high_percent: percent(interval.high),
-        block_deviation_percent: percent(sample::variance(logs).sqrt()),
+        gain_percent: two_arms::percent(interval.estimate),
+        low_percent: two_arms::percent(interval.low),
+        high_percent: two_arms::percent(interval.high),
+        block_deviation_percent: two_arms::percent(sample::variance(logs).sqrt()),
         method,
         blocks: logs.len(),
     })

@@ -7,6 +7,7 @@ use crate::act::trim as act;
 use crate::experiment::bench::trim::{Compiled, Trial};
 use crate::os::cpu_time::ProcessTime;
 use crate::os::process::Process;
+use anyhow::Context;
 use std::time::Duration;
 
 /// A small heap, and a program that waits for the compilers: its time is theirs.
@@ -34,12 +35,13 @@ pub fn one(job: &Job, trial: &mut Trial) -> anyhow::Result<()> {
     let stage = program.reach("done", STAGE_LIMIT, || resident.look(&process)).map_err(failed)?;
     let after = ProcessTime::read(pid);
     let took = |of: fn(&ProcessTime) -> f64| Some(of(after.as_ref()?) - of(before.as_ref()?));
+    let of_helper = |helper: &Staged| ProcessTime::read(helper.pid()).context("no CPU time of marusa trim");
     let end = account_of::look(pid)?;
     trial.figures.jit = Some(Compiled {
         work_ms: stage.figures.get("work_ms").copied(),
         cpu_ms: took(ProcessTime::cpu_ms),
         system_ms: took(|time| time.cpu_ms() - time.user_ms()),
-        helper_cpu_ms: helper.as_ref().and_then(|helper| Some(ProcessTime::read(helper.pid())?.cpu_ms())),
+        helper_cpu_ms: helper.as_ref().map(of_helper).transpose()?.map(|time| time.cpu_ms()),
         minor_faults: faults
             .zip(process.minor_faults().ok())
             .map(|(before, after)| after.saturating_sub(before)),

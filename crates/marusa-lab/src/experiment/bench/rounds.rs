@@ -1,8 +1,8 @@
 //! What trials in rounds come to: each round runs every arm once, in an order that chance gives, so that a machine that is
 //! slower for a while is so for all arms. An arm's figure is a mean with Student's interval; two arms are compared by their
-//! ratio, round by round, so that what a whole round has in common falls out (`stats::judge`).
+//! ratio, round by round, so that what a whole round has in common falls out (`two_arms::judge`).
 
-use crate::experiment::stats::{self, sample};
+use crate::experiment::stats::{sample, two_arms};
 
 /// The probability that an interval misses.
 pub const ALPHA: f64 = 0.05;
@@ -51,7 +51,7 @@ impl Ratio {
         let usable = |(base, other): &(f64, f64)| *base > 0.0 && *other > 0.0 && (other / base).is_finite();
         let logs: Vec<f64> =
             pairs.into_iter().filter(usable).map(|(base, other)| (other / base).ln()).collect();
-        let interval = stats::judge(&logs, ALPHA).map(|(claim, _)| claim.interval.map(f64::exp));
+        let interval = two_arms::judge(&logs, ALPHA).map(|(claim, _)| claim.interval.map(f64::exp));
         Some(Ratio {
             ratio: interval.map_or(logs.first()?.exp(), |found| found.estimate),
             low: interval.map(|found| found.low),

@@ -189,7 +189,7 @@ pub fn ratio<A: Arm, F>(
 }
 
 /// The same figure of two arms, round by round.
-pub fn pairs<A: Arm, F, V>(
+pub(crate) fn pairs<A: Arm, F, V>(
     trials: &[Trial<A, F>],
     base: &A,
     arm: &A,

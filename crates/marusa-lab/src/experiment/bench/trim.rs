@@ -280,12 +280,11 @@ fn jit(of_arm: &OfArm<Arm, Figures>) -> JitFigures {
 }
 
 fn kernel_cost(of_arm: &OfArm<Arm, Figures>) -> Option<Mean> {
-    let base = as_it_is(of_arm)?;
     let of = |figures: &Figures| {
         let jit = figures.jit.as_ref()?;
         Some((jit.cpu_ms?, jit.system_ms? + jit.helper_cpu_ms.unwrap_or(0.0)))
     };
-    let pairs = trials::pairs(of_arm.trials, &base, of_arm.arm, &of);
+    let pairs = trials::pairs(of_arm.trials, &as_it_is(of_arm)?, of_arm.arm, &of);
     Mean::of(pairs.into_iter().map(|((cpu, was), (_, is))| (is - was) * 100.0 / cpu))
 }
 

@@ -28,7 +28,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    pub fn map(self, change: impl Fn(f64) -> f64) -> Interval {
+    pub(crate) fn map(self, change: impl Fn(f64) -> f64) -> Interval {
         Interval { estimate: change(self.estimate), low: change(self.low), high: change(self.high) }
     }
 }
@@ -114,7 +114,7 @@ pub fn compare_blocks(base: &[f64], arm: &[f64], alpha: f64) -> Known<Comparison
 
 /// What the differences of blocks say by the method that judges, and by the other. `None`: fewer than two differences, or
 /// one that is not a number.
-pub fn judge(differences: &[f64], alpha: f64) -> Option<(Claim, Option<Claim>)> {
+pub(crate) fn judge(differences: &[f64], alpha: f64) -> Option<(Claim, Option<Claim>)> {
     let t = paired_t(differences, alpha)?;
     Some(match ranks::signed_rank(differences, alpha) {
         Some(ranked) if differences.len() >= RANKS_FROM => (ranked, Some(t)),
@@ -123,7 +123,7 @@ pub fn judge(differences: &[f64], alpha: f64) -> Option<(Claim, Option<Claim>)> 
 }
 
 /// The logarithm of a ratio as a difference in percent.
-pub fn percent(log: f64) -> f64 {
+pub(super) fn percent(log: f64) -> f64 {
     log.exp_m1() * 100.0
 }
 
