@@ -75,7 +75,7 @@ pub fn touched(jdk: &Jdk, run: &mut Run<Settings>) -> Known<()> {
     };
     let touch_ns = with.ns - before_ns;
     if touch_ns <= 0.0 {
-        trial.discount("the start that touches was not the slower one: others were at work");
+        trial.discount("the start that touches was not slower: the other touches as much, or others worked");
     }
     trial.saw(Ok(verified));
     trial.figures = Figures {
