@@ -24,8 +24,8 @@ pub enum By {
 impl By {
     pub fn name(self) -> &'static str {
         match self {
-            By::Own => "own memory",
-            By::Jvm => "heap of a JVM",
+            By::Own => "own",
+            By::Jvm => "JVM",
         }
     }
 }
