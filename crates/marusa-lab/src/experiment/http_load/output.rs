@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((each.requests, each.errors, each.p50_ms), (Some(90), 9, Some(47.4)));
         assert!(each.max_ms.is_some_and(|ms| (ms - 501.7).abs() < 1e-9));
         assert!((each.requests_per_second - 90.0 / 3.1147).abs() < 1e-9);
-        // Of requests without an answer there is no line: a server that is not there is not the fastest.
+        // hey writes no line for a request that got no answer: a server that is down must not count as fast.
         assert!(
             parse(Generator::Hey, "response-time,DNS+dialup,DNS,Request-write,Response-delay\n").is_err()
         );
