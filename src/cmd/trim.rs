@@ -116,7 +116,7 @@ fn once(process: &Process, args: &TrimArgs) -> anyhow::Result<u8> {
         say(&mut out, args, &format!("dry run, nothing was done; {}", would(*way)))?;
     } else if let Ok(way) = way {
         out.flush()?;
-        let done = Done::now(process, way, &mut None, &mut before, WATCHED_SECONDS)?;
+        let done = Done::now(process, way, &mut None, &mut before, WATCHED_SECONDS, true)?;
         document.outcome = Some(show::OutcomeRow::of(&done.outcome, &done.price));
         if !args.json {
             prose(&mut out, &format!("\n{}", did(&done.receipt)))?;
@@ -198,13 +198,14 @@ struct Done {
 
 impl Done {
     /// Opens the way to the JVM if need be, trims and measures. A JVM that had to start its listener has changed, so it is
-    /// looked at again before.
+    /// looked at again before. Only what each arena gave back needs another look after.
     fn now(
         process: &Process,
         way: Way,
         attached: &mut Option<Attached>,
         before: &mut Before,
         watched_seconds: u64,
+        wants_arenas: bool,
     ) -> anyhow::Result<Done> {
         let attached = match attached {
             Some(attached) => attached,
@@ -222,8 +223,8 @@ impl Done {
             act::trim(process, attached, way, keeps_libraries(&before.snapshot)).map_err(refused)?;
         let (resident_after, faults_after) = (target::resident(process)?, faults());
         let watched = Instant::now();
-        let after = Before::look(process)?.prediction;
-        let outcome = Outcome::new(&before.prediction, &after, (resident_before, resident_after));
+        let after = if wants_arenas { Before::look(process)?.prediction.ok() } else { None };
+        let outcome = Outcome::new(&before.prediction, after.as_ref(), (resident_before, resident_after));
         let mut price = Price {
             call_ms: receipt.call_ms,
             faults_during: faults_before
@@ -318,7 +319,7 @@ fn round(
         None => Before::look(process)?,
     };
     let done = match left_alone(&before, args.above.unwrap_or(0))? {
-        None if !args.dry_run => Some(Done::now(process, way, attached, &mut before, 0)?),
+        None if !args.dry_run => Some(Done::now(process, way, attached, &mut before, 0, args.json)?),
         _ => None,
     };
     let receipt = done.as_ref().map(|done| &done.receipt);

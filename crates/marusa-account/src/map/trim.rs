@@ -190,13 +190,11 @@ pub struct ArenaOutcome {
 }
 
 impl Outcome {
-    pub fn new(before: &Known<Prediction>, after: &Known<Prediction>, resident: (Bytes, Bytes)) -> Outcome {
-        let arenas = match (before, after) {
-            (Ok(before), Ok(after)) => {
-                before.arenas.iter().filter_map(|arena| ArenaOutcome::of(arena, after)).collect()
-            }
-            _ => Vec::new(),
+    pub fn new(before: &Known<Prediction>, after: Option<&Prediction>, resident: (Bytes, Bytes)) -> Outcome {
+        let arenas_of = |(before, after): (&Prediction, _)| -> Vec<ArenaOutcome> {
+            before.arenas.iter().filter_map(|arena| ArenaOutcome::of(arena, after)).collect()
         };
+        let arenas = before.iter().zip(after).flat_map(arenas_of).collect();
         Outcome {
             predicted_bytes: before.as_ref().map(|one| one.total.trimmable_bytes).map_err(Gap::clone),
             resident_before_bytes: resident.0,
@@ -356,14 +354,14 @@ mod tests {
     #[test]
     fn the_outcome_is_measured_by_the_kernels_sums_and_by_arena() {
         let before = Ok(prediction(&[arena(0, 100 << 20, 0), arena(1, 8192, 0)]));
-        let after = Ok(prediction(&[arena(0, 0, 0)]));
-        let outcome = Outcome::new(&before, &after, (300 << 20, 201 << 20));
+        let after = prediction(&[arena(0, 0, 0)]);
+        let outcome = Outcome::new(&before, Some(&after), (300 << 20, 201 << 20));
         assert_eq!(outcome.returned_bytes(), 99 << 20);
         let share = outcome.error_share().expect("predicted");
         assert!((share + 0.01).abs() < 0.001, "{share}");
         assert_eq!(outcome.arenas.len(), 1, "the other arena is no longer there");
         assert_eq!(outcome.arenas[0].returned_bytes, 100 << 20);
-        let grown = Outcome::new(&before, &after, (1 << 20, 2 << 20));
+        let grown = Outcome::new(&before, Some(&after), (1 << 20, 2 << 20));
         assert_eq!(grown.returned_bytes(), -(1 << 20));
     }
 
