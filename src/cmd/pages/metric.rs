@@ -33,7 +33,8 @@ pub struct MetricArgs {
     /// grew by, as 'seconds_sum / seconds_count'
     #[arg(long, value_name = "SERIES", requires = "metric_url", value_parser = Series::parse)]
     series: Option<Series>,
-    /// Measure by the last number that this command prints; it runs once a period, for any time
+    /// Measure by the last number that this command prints; it runs as the period, and once after each change
+    /// unmeasured
     #[arg(long, value_name = "COMMAND", group = "metric")]
     metric_command: Option<String>,
     /// Direction in which the measure is better; needed except with the processor's counters
@@ -115,6 +116,16 @@ impl Metric<'_> {
                 format!("last number of `{}`", redact::command(&words))
             }
         }
+    }
+
+    /// Lets the target work for a while, unmeasured. What a command measures may have no other load than the command's own.
+    pub fn settle(&mut self, waiting: &Waiting, length: Duration) -> Result<(), Woken> {
+        let until = Instant::now() + length;
+        if let Metric::Command { command, limit } = self {
+            // Why it gives no number is said by the period.
+            let _ = command::number(command, *limit);
+        }
+        wait(waiting, until)
     }
 
     /// Watches for one period.

@@ -6,11 +6,12 @@ use super::target::{self, Areas};
 use crate::act::promote::{Block, Change, Done, Pace, Stopped};
 use crate::act::signals::{Waiting, Woken};
 use crate::base::printable::escaped_lines;
-use crate::base::{Gap, Known, Refused, Why, redact};
+use crate::base::{Bytes, Gap, Refused, Why, redact};
 use crate::cmd::{self, Failure, amount, answer};
 use crate::experiment::abab::{self, End, Measured, Outcome, Period, World};
 use crate::experiment::design::Arm;
 use crate::experiment::verdict::Rule;
+use crate::os::cpu_time::ProcessTime;
 use crate::os::file_mode;
 use crate::os::look::look;
 use crate::os::machine::base_page;
@@ -35,7 +36,7 @@ pub struct ProveArgs {
     /// Length of one measured period
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "2s")]
     period: Duration,
-    /// Time for the program to settle after each change
+    /// Time to settle after each change; longer while it faults in again what a split left out, up to 30s
     #[arg(long, value_name = "TIME", value_parser = amount::duration, default_value = "500ms")]
     settle: Duration,
     /// Maximum number of blocks of four periods
@@ -60,6 +61,9 @@ pub struct ProveArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// How long a program may go on faulting in what a split left out before it is measured; its periods count when that is over.
+const SETTLE_MAX: Duration = Duration::from_secs(30);
 
 fn blocks_max(text: &str) -> Result<usize, Refused> {
     text.parse().ok().filter(|count| (2..=1000).contains(count)).ok_or("from 2 to 1000".into())
@@ -88,10 +92,14 @@ pub fn run(args: &ProveArgs) -> anyhow::Result<u8> {
         bytes: chosen.bytes(),
         blocks: chosen.small.len() + chosen.huge.len(),
         found_huge: chosen.huge.len(),
-        rule,
-        period_seconds: args.period.as_secs_f64(),
-        settle_seconds: args.settle.as_secs_f64(),
-        seed,
+        design: show::Design {
+            confidence_percent: (1.0 - rule.alpha) * 100.0,
+            rule,
+            looks: rule.looks(),
+            period_seconds: args.period.as_secs_f64(),
+            settle_seconds: args.settle.as_secs_f64(),
+            seed,
+        },
     };
     if !args.json {
         show::head(&mut stdout().lock(), &subject)?;
@@ -189,8 +197,8 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The share of the blocks' resident memory that is on huge pages now.
-    fn huge_share(&mut self) -> Result<f64, End> {
+    /// The blocks' bytes that are on huge pages now, and in memory at all.
+    fn pages(&mut self) -> Result<(Bytes, Bytes), End> {
         let (mut huge, mut resident) = (0, 0);
         for block in &self.blocks {
             match look(&self.pagemap, block.range) {
@@ -202,7 +210,34 @@ impl<'a> Live<'a> {
                 Err(gap) => return Err(End::Failed(gap)),
             }
         }
-        Ok(if resident == 0 { 0.0 } else { huge as f64 / resident as f64 })
+        Ok((huge, resident))
+    }
+
+    /// Something that takes time, and the state of the memory before and after it. The value of a measure is the caller's.
+    fn watched<T>(&mut self, wait: impl FnOnce(&mut Self) -> Result<T, Woken>) -> Result<(T, Measured), End> {
+        let cpu_ms = |pid: i32| ProcessTime::read(pid).map_or(0.0, |time| time.cpu_ms());
+        let (before, ms, started) = (self.pages()?, cpu_ms(self.process.pid), Instant::now());
+        let result = wait(self).map_err(|woken| self.woken(woken))?;
+        let seconds = started.elapsed().as_secs_f64();
+        let cpu_seconds = ((cpu_ms(self.process.pid) - ms) / 1e3).max(seconds / 10.0);
+        let after = self.pages()?;
+        let share = |(huge, resident): (Bytes, Bytes)| huge as f64 / resident.max(1) as f64;
+        let (first, last) = (share(before), share(after));
+        let huge_share = if self.arm == Some(Arm::Huge) { first.min(last) } else { first.max(last) };
+        let faulted_in = after.1.saturating_sub(before.1);
+        Ok((result, Measured { huge_share, faulted_in, cpu_seconds, seconds, ..Measured::default() }))
+    }
+
+    /// Waits `--settle`, and on small pages until little is faulted in again of what the split left out.
+    fn settle(&mut self, arm: Arm) -> Result<(), End> {
+        let started = Instant::now();
+        loop {
+            let (_, seen) = self.watched(|live| live.metric.settle(&live.waiting, live.args.settle))?;
+            self.after.faulted_in += if arm == Arm::Small { seen.faulted_in } else { 0 };
+            if arm == Arm::Huge || !seen.pays_for_split(self.args.margin) || started.elapsed() > SETTLE_MAX {
+                return Ok(());
+            }
+        }
     }
 
     /// As it was found: what was huge is huge again, what was small is small.
@@ -251,27 +286,12 @@ impl World for Live<'_> {
                 .for_each(|block| block.resident_min = base_page());
         }
         self.arm = Some(arm);
-        match self.waiting.until(Instant::now() + self.args.settle) {
-            Woken::Time => Ok(()),
-            woken => Err(self.woken(woken)),
-        }
+        self.settle(arm)
     }
 
     fn measure(&mut self) -> Result<Measured, End> {
-        let before = self.huge_share()?;
-        let started = Instant::now();
-        let figure: Known<f64> = match self.metric.period(&self.waiting, self.args.period) {
-            Ok(figure) => figure,
-            Err(woken) => return Err(self.woken(woken)),
-        };
-        let seconds = started.elapsed().as_secs_f64();
-        let after = self.huge_share()?;
-        let huge_share = if self.arm == Some(Arm::Huge) { before.min(after) } else { before.max(after) };
-        let (value, gap) = match figure {
-            Ok(value) => (Some(value), None),
-            Err(gap) => (None, Some(gap)),
-        };
-        Ok(Measured { value, huge_share, seconds, gap })
+        let (figure, seen) = self.watched(|live| live.metric.period(&live.waiting, live.args.period))?;
+        Ok(Measured { value: figure.as_ref().ok().copied(), gap: figure.err(), ..seen })
     }
 
     fn done(&mut self, period: &Period) {

@@ -2,7 +2,7 @@
 
 use super::cells::{lines, mib, mib_range};
 use super::picture::Picture;
-use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
+use super::rounds::{Experiment, Nothing, Results, RowOf, machine, named};
 use crate::base::{Bytes, counted};
 use crate::experiment::bench::account_row::AccountRow;
 use crate::experiment::bench::direct_buffers::{
@@ -28,9 +28,7 @@ const COLUMNS: [(&str, &[Area]); 5] = [
 const SECONDS_EACH: f64 = 10.0;
 
 impl Experiment for Settings {
-    const NAME: &'static str = "direct-buffers";
-    const SCHEMA: &'static str = "marusa/bench-direct-buffers/3";
-    const TRIALS_SCHEMA: &'static str = "marusa/bench-direct-buffers-trials/1";
+    named!("direct-buffers", 3, 1);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -39,10 +37,6 @@ impl Experiment for Settings {
     type Report = Nothing;
     type Published = Published;
     const PUBLISHED: Published = PUBLISHED;
-
-    fn turns(&mut self) -> (&mut usize, &mut u64) {
-        (&mut self.rounds, &mut self.seed)
-    }
 
     fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
         figures(of)

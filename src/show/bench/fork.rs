@@ -2,7 +2,7 @@
 
 use super::cells::{lines, number, ratio, spread};
 use super::picture::Picture;
-use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
+use super::rounds::{Experiment, Nothing, Results, RowOf, machine, named};
 use crate::base::{Bytes, counted};
 use crate::experiment::arm_pages::PageMode;
 use crate::experiment::bench::fork::{
@@ -29,9 +29,7 @@ const SECONDS_BESIDE: f64 = 5.0;
 const SECONDS_PER_CHILD: f64 = 0.03;
 
 impl Experiment for Settings {
-    const NAME: &'static str = "fork";
-    const SCHEMA: &'static str = "marusa/bench-fork/3";
-    const TRIALS_SCHEMA: &'static str = "marusa/bench-fork-trials/2";
+    named!("fork", 3, 2);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -40,10 +38,6 @@ impl Experiment for Settings {
     type Report = Report;
     type Published = [Published; 4];
     const PUBLISHED: [Published; 4] = PUBLISHED;
-
-    fn turns(&mut self) -> (&mut usize, &mut u64) {
-        (&mut self.rounds, &mut self.seed)
-    }
 
     fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
         figures(self, of)

@@ -2,7 +2,7 @@
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
 use super::picture::Picture;
-use super::rounds::{Experiment, Results, RowOf, machine};
+use super::rounds::{Experiment, Results, RowOf, machine, named};
 use crate::base::{Gap, Why};
 use crate::experiment::bench::gc::{
     Arm, ArmFigures, Collector, Comparison, Figures, Report, Settings, ThreadCounts, Trial, figures, report,
@@ -26,9 +26,7 @@ pub struct Lacking {
 const SECONDS_BESIDE: f64 = 4.0;
 
 impl Experiment for Settings {
-    const NAME: &'static str = "gc";
-    const SCHEMA: &'static str = "marusa/bench-gc/2";
-    const TRIALS_SCHEMA: &'static str = "marusa/bench-gc-trials/1";
+    named!("gc", 2, 1);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Collector;
@@ -38,10 +36,6 @@ impl Experiment for Settings {
     type Published = &'static str;
     const PUBLISHED: &'static str = "published (UltraSPARC T1, 32 virtual processors, parallel collector): system CPU above \
         20 % with the 32 GC threads that the JVM took, until -XX:ParallelGCThreads limited them";
-
-    fn turns(&mut self) -> (&mut usize, &mut u64) {
-        (&mut self.rounds, &mut self.seed)
-    }
 
     fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
         figures(of)

@@ -2,7 +2,7 @@
 
 use super::cells::{lines, median, mib};
 use super::picture::Picture;
-use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
+use super::rounds::{Experiment, Nothing, Results, RowOf, machine, named};
 use crate::base::counted;
 use crate::experiment::bench::reflection::{
     Arm, ArmFigures, COLUMNS, Figures, PUBLISHED, PUBLISHED_MORE, PUBLISHED_MORE_SHARE, Published, Settings,
@@ -18,9 +18,7 @@ use std::io::{self, Write};
 const SECONDS_EACH: f64 = 15.0;
 
 impl Experiment for Settings {
-    const NAME: &'static str = "reflection";
-    const SCHEMA: &'static str = "marusa/bench-reflection/3";
-    const TRIALS_SCHEMA: &'static str = "marusa/bench-reflection-trials/1";
+    named!("reflection", 3, 1);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -29,10 +27,6 @@ impl Experiment for Settings {
     type Report = Nothing;
     type Published = [Published; 3];
     const PUBLISHED: [Published; 3] = PUBLISHED;
-
-    fn turns(&mut self) -> (&mut usize, &mut u64) {
-        (&mut self.rounds, &mut self.seed)
-    }
 
     fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
         figures(of)

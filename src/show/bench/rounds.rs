@@ -15,6 +15,20 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+/// Name and schemas, by the versions of the results and of the saved trials, of an experiment whose settings have `rounds` and `seed`.
+macro_rules! named {
+    ($name:literal, $results:literal, $trials:literal) => {
+        const NAME: &'static str = $name;
+        const SCHEMA: &'static str = concat!("marusa/bench-", $name, "/", $results);
+        const TRIALS_SCHEMA: &'static str = concat!("marusa/bench-", $name, "-trials/", $trials);
+
+        fn turns(&mut self) -> (&mut usize, &mut u64) {
+            (&mut self.rounds, &mut self.seed)
+        }
+    };
+}
+pub(super) use named;
+
 /// An experiment whose arms take turns, by its settings: its figures, what they come to, and how that is shown.
 pub trait Experiment: Clone + PartialEq + JsonSchema + Serialize + DeserializeOwned {
     /// As the command has it: "gc".

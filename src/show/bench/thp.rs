@@ -2,7 +2,7 @@
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
 use super::picture::Picture;
-use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
+use super::rounds::{Experiment, Nothing, Results, RowOf, machine, named};
 use crate::base::counted;
 use crate::experiment::bench::rounds::Mean;
 use crate::experiment::bench::thp::{
@@ -18,9 +18,7 @@ use std::io::{self, Write};
 const SECONDS_PER_STEP: f64 = 3.0;
 
 impl Experiment for Settings {
-    const NAME: &'static str = "thp";
-    const SCHEMA: &'static str = "marusa/bench-thp/2";
-    const TRIALS_SCHEMA: &'static str = "marusa/bench-thp-trials/1";
+    named!("thp", 2, 1);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -31,10 +29,6 @@ impl Experiment for Settings {
     const PUBLISHED: &'static str = "published (24 threads, 36 GB, Linux 2.6.32 of RHEL 6): with transparent huge pages and 4 \
         builds at once 35 % of the CPU time and more, mostly in the kernel, and the machine stood still for 3 to 5 s; with them \
         off 5 %, and 8 builds at once were possible";
-
-    fn turns(&mut self) -> (&mut usize, &mut u64) {
-        (&mut self.rounds, &mut self.seed)
-    }
 
     fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
         figures(of)

@@ -3,7 +3,7 @@
 
 use super::cells::{lines, mean, middle, number, percent, ratio};
 use super::picture::Picture;
-use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
+use super::rounds::{Experiment, Nothing, Results, RowOf, machine, named};
 use crate::experiment::bench::throughput::{
     Arm, ArmFigures, Comparison, Figures, Report, Settings, Trial, figures, report,
 };
@@ -30,9 +30,7 @@ pub struct Lacking {
 const SECONDS_BESIDE: f64 = 25.0;
 
 impl Experiment for Settings {
-    const NAME: &'static str = "throughput";
-    const SCHEMA: &'static str = "marusa/bench-throughput/2";
-    const TRIALS_SCHEMA: &'static str = "marusa/bench-throughput-trials/1";
+    named!("throughput", 2, 1);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -48,10 +46,6 @@ impl Experiment for Settings {
         },
         Published { what: "2008, 3.5 GB on small pages", said: "nothing gained over smaller heaps" },
     ];
-
-    fn turns(&mut self) -> (&mut usize, &mut u64) {
-        (&mut self.rounds, &mut self.seed)
-    }
 
     fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
         figures(of)

@@ -2,7 +2,7 @@
 
 use super::cells::{lines, median, spread};
 use super::picture::Picture;
-use super::rounds::{Experiment, Nothing, Results, RowOf, machine};
+use super::rounds::{Experiment, Nothing, Results, RowOf, machine, named};
 use crate::base::{Bytes, Gap, counted};
 use crate::experiment::bench::touch::{Arm, ArmFigures, By, Figures, Settings, figures};
 use crate::experiment::bench::trials::{Arm as _, ArmRow, OfArm};
@@ -27,9 +27,7 @@ const SECONDS_BESIDE: f64 = 2.0;
 const SECONDS_PER_GIB: f64 = 3.0;
 
 impl Experiment for Settings {
-    const NAME: &'static str = "touch";
-    const SCHEMA: &'static str = "marusa/bench-touch/3";
-    const TRIALS_SCHEMA: &'static str = "marusa/bench-touch-trials/1";
+    named!("touch", 3, 1);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -38,10 +36,6 @@ impl Experiment for Settings {
     type Report = Nothing;
     type Published = &'static str;
     const PUBLISHED: &'static str = "no figures of the first touch alone";
-
-    fn turns(&mut self) -> (&mut usize, &mut u64) {
-        (&mut self.rounds, &mut self.seed)
-    }
 
     fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
         figures(of)

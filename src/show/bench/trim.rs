@@ -2,7 +2,7 @@
 
 use super::cells::{fine_ratio, lines, mean, median, mib};
 use super::picture::Picture;
-use super::rounds::{Experiment, Nothing, Results, machine};
+use super::rounds::{Experiment, Nothing, Results, machine, named};
 use crate::base::{Bytes, Gap, Why, counted};
 use crate::experiment::bench::trials::OfArm;
 use crate::experiment::bench::trim::{
@@ -30,9 +30,7 @@ const SECONDS_PER_CLASS: f64 = 1.0;
 const SECONDS_PER_BURST: f64 = 4.0;
 
 impl Experiment for Settings {
-    const NAME: &'static str = "trim";
-    const SCHEMA: &'static str = "marusa/bench-trim/3";
-    const TRIALS_SCHEMA: &'static str = "marusa/bench-trim-trials/1";
+    named!("trim", 3, 1);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Means;
@@ -41,10 +39,6 @@ impl Experiment for Settings {
     type Report = Nothing;
     type Published = Published;
     const PUBLISHED: Published = PUBLISHED;
-
-    fn turns(&mut self) -> (&mut usize, &mut u64) {
-        (&mut self.rounds, &mut self.seed)
-    }
 
     fn rounds_of(&self, arm: &Arm) -> usize {
         match arm.part {

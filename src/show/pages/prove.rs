@@ -30,13 +30,17 @@ pub struct Subject {
     /// The number of `blocks` that were on huge pages at the start.
     #[serde(rename = "blocks_2m_found_huge")]
     pub found_huge: usize,
-    #[serde(skip)]
+    pub design: Design,
+}
+
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Design {
+    pub confidence_percent: f64,
+    #[serde(flatten)]
     pub rule: Rule,
-    #[serde(skip)]
+    pub looks: Vec<usize>,
     pub period_seconds: f64,
-    #[serde(skip)]
     pub settle_seconds: f64,
-    #[serde(skip)]
     pub seed: u64,
 }
 
@@ -47,6 +51,9 @@ pub struct Aftermath {
     pub switches: u64,
     #[serde(rename = "changes_seconds")]
     pub switch_seconds: f64,
+    /// What the program faulted in again after splits, while it settled.
+    #[serde(rename = "faulted_in_settling_bytes")]
+    pub faulted_in: Bytes,
     /// Blocks that are again as they were found; `None`: the target is gone.
     #[serde(rename = "blocks_2m_as_found")]
     pub as_found: Option<usize>,
@@ -56,6 +63,7 @@ pub struct Aftermath {
 
 pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     let better = if subject.lower_is_better { "lower" } else { "higher" };
+    let design = &subject.design;
     let found = match subject.found_huge {
         0 => "all on 4 KiB pages now".to_string(),
         huge => format!("{huge} of them on 2 MiB pages now"),
@@ -72,11 +80,11 @@ pub fn head(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
         format!(
             "design: blocks of four periods of {} s (4K 2M 2M 4K, or the reverse, at random), {} s to settle after each change; at \
              most {}; stops when a gain or loss above {} % is shown, or shown to be smaller; {} % confidence over all looks",
-            subject.period_seconds,
-            subject.settle_seconds,
-            counted(subject.rule.blocks_max, "block"),
-            subject.rule.margin_percent,
-            (1.0 - subject.rule.alpha) * 100.0
+            design.period_seconds,
+            design.settle_seconds,
+            counted(design.rule.blocks_max, "block"),
+            design.rule.margin_percent,
+            design.confidence_percent
         ),
     ];
     lines.iter().try_for_each(|line| paragraph(out, "", "", line))
@@ -98,13 +106,13 @@ fn measure_columns() -> usize {
 
 pub fn period(out: &mut dyn Write, period: &Period) -> io::Result<()> {
     let pages = if period.arm == Arm::Huge { "2M" } else { "4K" };
-    let value = period.value.map_or("-".to_string(), figure);
+    let value = period.measured.value.map_or("-".to_string(), figure);
     let room = measure_columns();
     let line = format!(
         "{:>5}  {pages:<5}  {value:>room$}  {:>6.0} %  {:>7.1}",
         period.block + 1,
-        period.huge_share * 100.0,
-        period.seconds
+        period.measured.huge_share * 100.0,
+        period.measured.seconds
     );
     match &period.left_out {
         None => writeln!(out, "{line}")?,
@@ -129,8 +137,8 @@ pub fn result(
     outcome: &Outcome,
     after: &Aftermath,
 ) -> io::Result<()> {
-    let mut lines = vec![sentence(outcome, &subject.rule)];
-    lines.extend(more_blocks(outcome, &subject.rule));
+    let mut lines = vec![sentence(outcome, &subject.design.rule)];
+    lines.extend(more_blocks(outcome, &subject.design.rule));
     lines.extend(outcome.end.as_ref().map(end));
     lines.push(cost(after, subject.blocks));
     lines.extend(after.gaps.iter().map(|gap| format!("not done: {gap}")));
@@ -187,7 +195,11 @@ fn cost(after: &Aftermath, blocks: usize) -> String {
         Some(all) if all >= blocks => "its memory is on the pages again that it was found on".to_string(),
         Some(some) => format!("{some} of {blocks} blocks are on the pages again that they were found on"),
     };
-    format!("{} took {:.1} s in all; {left}", counted(after.switches, "change"), after.switch_seconds)
+    let again = match after.faulted_in {
+        0 => String::new(),
+        bytes => format!(", {} were faulted in again before the periods", human(bytes)),
+    };
+    format!("{} took {:.1} s in all{again}; {left}", counted(after.switches, "change"), after.switch_seconds)
 }
 
 /// `marusa pages prove --json`.
@@ -198,21 +210,9 @@ pub struct ProveDocument<'a> {
     process: json::Subject<'a>,
     #[serde(flatten)]
     subject: &'a Subject,
-    design: Design<'a>,
     dry_run: bool,
     #[serde(flatten)]
     results: Option<Results<'a>>,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct Design<'a> {
-    confidence_percent: f64,
-    #[serde(flatten)]
-    rule: &'a Rule,
-    looks: Vec<usize>,
-    period_seconds: f64,
-    settle_seconds: f64,
-    seed: u64,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -228,19 +228,10 @@ struct Results<'a> {
 impl<'a> ProveDocument<'a> {
     /// What would be measured.
     pub fn dry_run(subject: &'a Subject) -> ProveDocument<'a> {
-        let rule = &subject.rule;
         ProveDocument {
             head: Head::now("marusa/pages-prove/2"),
             process: json::Subject { pid: subject.pid, command: &subject.command },
             subject,
-            design: Design {
-                confidence_percent: (1.0 - rule.alpha) * 100.0,
-                rule,
-                looks: rule.looks(),
-                period_seconds: subject.period_seconds,
-                settle_seconds: subject.settle_seconds,
-                seed: subject.seed,
-            },
             dry_run: true,
             results: None,
         }
@@ -248,7 +239,7 @@ impl<'a> ProveDocument<'a> {
 
     pub fn of(subject: &'a Subject, outcome: &'a Outcome, after: &'a Aftermath) -> ProveDocument<'a> {
         let results = Results {
-            text: sentence(outcome, &subject.rule),
+            text: sentence(outcome, &subject.design.rule),
             outcome,
             ended_early: outcome.end.as_ref().map(end),
             after,
@@ -261,6 +252,7 @@ impl<'a> ProveDocument<'a> {
 mod tests {
     use super::*;
     use crate::base::Why;
+    use crate::experiment::abab::Measured;
     use crate::experiment::stats::{Estimate, Method};
 
     fn outcome(verdict: Verdict, low_percent: f64, high_percent: f64) -> Outcome {
@@ -297,9 +289,12 @@ mod tests {
         let row = Period {
             block: 0,
             arm: Arm::Huge,
-            value: Some(74.1234),
-            huge_share: 0.12,
-            seconds: 2.0,
+            measured: Measured {
+                value: Some(74.1234),
+                huge_share: 0.12,
+                seconds: 2.0,
+                ..Measured::default()
+            },
             left_out,
         };
         let mut out = Vec::new();

@@ -3,7 +3,7 @@
 
 mod program;
 
-use crate::common::{area, is_root, map_json, number, signal, skip};
+use crate::common::{Jvm, area, is_root, java, map_json, marusa, number, signal, skip};
 use program::{Program, json};
 use serde_json::Value;
 use std::process::Stdio;
@@ -106,6 +106,34 @@ fn ctrl_c_and_the_end_of_the_target_leave_nothing_behind() {
     assert!(ended["blocks_2m_as_found"].is_null());
 }
 
+/// Most of what it allocates are pages of zeros, which a split leaves out and the next allocations fault in.
+#[test]
+fn what_a_split_leaves_out_is_faulted_in_again_before_a_period() {
+    if !may_collapse() {
+        return;
+    }
+    let Some(java) = java("21") else { return };
+    let options = ["-Xms128m", "-Xmx128m", "-Xmn64m", "-XX:+UseParallelGC", "-XX:+AlwaysPreTouch"];
+    let jvm = Jvm::start(&java, &options, &["marusa.Grow", "churn=80m/s"]);
+    let runs = std::env::temp_dir().join(format!("marusa-prove-runs-{}", jvm.pid));
+    let metric = format!("echo >> {}; sleep 0.2; echo 1", runs.display());
+    let prove = ["pages", "prove", &jvm.pid.to_string(), "--json", "--better", "higher", "--settle", "100ms"];
+    let output = marusa(&[&prove[..], &["--blocks", "2", "--metric-command", &metric]].concat());
+    let found = json(&output);
+    let periods = found["periods"].as_array().expect("periods");
+    let small = periods.iter().filter(|period| period["arm"] == "small");
+    let settling = number(&found["faulted_in_settling_bytes"]);
+    assert!(settling > 8 << 20, "{found:#}");
+    for period in small {
+        let faulted_in = number(&period["faulted_in_bytes"]);
+        assert!(!period["left_out"].is_null() || faulted_in * 8 < settling, "{found:#}");
+    }
+    let lines = std::fs::read_to_string(&runs).expect("written by the command").lines().count() as u64;
+    // The last change is the one that restores.
+    assert!(lines >= periods.len() as u64 + number(&found["changes"]) - 1, "{lines} runs: {found:#}");
+    std::fs::remove_file(&runs).expect("ours");
+}
+
 /// Before: the command was waited for, for its ten minutes.
 #[test]
 fn a_signal_ends_the_command_that_measures() {
@@ -145,7 +173,7 @@ fn a_measure_that_can_not_be_read_is_an_error_before_anything_changes() {
     let Some(program) = Program::spin("21", "64m") else { return };
     let pid = program.child.id().to_string();
     let refused = |arguments: &[&str]| {
-        let output = crate::common::marusa(&[&["pages", "prove", &pid], arguments].concat());
+        let output = marusa(&[&["pages", "prove", &pid], arguments].concat());
         (output.status.code(), crate::common::text(&output.stderr))
     };
     let (status, said) = refused(&["--metric-log", "/nowhere/log", "--pattern", "x", "--better", "lower"]);

@@ -4,7 +4,8 @@
 use super::design::{self, Arm};
 use super::stats::Estimate;
 use super::verdict::{Rule, Verdict};
-use crate::base::Gap;
+use crate::base::{Bytes, Gap};
+use crate::os::machine::base_page;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -27,13 +28,32 @@ pub enum End {
 }
 
 /// What one period gave.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Measured {
     pub value: Option<f64>,
     /// The share of the bytes that change which is on huge pages: the lower of before and after for `Huge`, the higher for `Small`.
     pub huge_share: f64,
+    /// What came back of the memory that a split left out: pages of zeros since Linux 6.12 (mm/huge_memory.c), shared memory
+    /// always. Each page costs the program a fault, which is the price of the change and not of small pages.
+    #[serde(rename = "faulted_in_bytes")]
+    pub faulted_in: Bytes,
+    /// CPU time of the target; at least a tenth of `seconds`.
+    #[serde(skip)]
+    pub cpu_seconds: f64,
     pub seconds: f64,
+    #[serde(skip)]
     pub gap: Option<Gap>,
+}
+
+/// A fault in memory that the host had taken away and must find again (docs/experiments/throughput.md, right after a split).
+const FAULT_SECONDS: f64 = 20e-6;
+
+impl Measured {
+    /// Whether `faulted_in` may have cost more than a quarter of the margin.
+    pub fn pays_for_split(&self, margin_percent: f64) -> bool {
+        let cost = (self.faulted_in / base_page()) as f64 * FAULT_SECONDS;
+        cost > margin_percent / 400.0 * self.cpu_seconds
+    }
 }
 
 /// One period of one block.
@@ -41,9 +61,8 @@ pub struct Measured {
 pub struct Period {
     pub block: usize,
     pub arm: Arm,
-    pub value: Option<f64>,
-    pub huge_share: f64,
-    pub seconds: f64,
+    #[serde(flatten)]
+    pub measured: Measured,
     /// Why it does not count.
     pub left_out: Option<String>,
 }
@@ -81,9 +100,8 @@ pub fn run(
         for arm in design::block(coin()) {
             match one_period(world, arm) {
                 Ok(measured) => {
-                    let left_out = left_out(arm, &measured);
-                    let Measured { value, huge_share, seconds, .. } = measured;
-                    periods.push(Period { block, arm, value, huge_share, seconds, left_out });
+                    let left_out = left_out(arm, &measured, rule.margin_percent);
+                    periods.push(Period { block, arm, measured, left_out });
                     world.done(&periods[periods.len() - 1]);
                 }
                 Err(end) => return early(periods, &logs, rule, end),
@@ -119,7 +137,7 @@ fn early(periods: Vec<Period>, logs: &[f64], rule: &Rule, end: End) -> Outcome {
     }
 }
 
-fn left_out(arm: Arm, measured: &Measured) -> Option<String> {
+fn left_out(arm: Arm, measured: &Measured, margin_percent: f64) -> Option<String> {
     let share = measured.huge_share * 100.0;
     match (arm, measured.value) {
         (_, None) => Some(measured.gap.as_ref().map_or("no value".to_string(), Gap::to_string)),
@@ -132,6 +150,10 @@ fn left_out(arm: Arm, measured: &Measured) -> Option<String> {
         (Arm::Small, _) if measured.huge_share > SMALL_SHARE_MAX => {
             Some(format!("{share:.0} % were still on 2 MiB pages"))
         }
+        (Arm::Small, _) if measured.pays_for_split(margin_percent) => {
+            let mib = measured.faulted_in as f64 / f64::from(1 << 20);
+            Some(format!("{mib:.1} MiB faulted in that the split had left out; a longer --settle helps"))
+        }
         _ => None,
     }
 }
@@ -140,7 +162,7 @@ fn left_out(arm: Arm, measured: &Measured) -> Option<String> {
 fn gain(block: &[Period], lower_is_better: bool) -> Option<f64> {
     let mut sums = [0.0, 0.0];
     for period in block {
-        let value = period.value.filter(|_| period.left_out.is_none())?;
+        let value = period.measured.value.filter(|_| period.left_out.is_none())?;
         sums[usize::from(period.arm == Arm::Huge)] += value.ln();
     }
     let faster = (sums[1] - sums[0]) / (design::PERIODS / 2) as f64;
@@ -159,6 +181,7 @@ mod tests {
         random: fastrand::Rng,
         time: f64,
         gets_pages: bool,
+        faults: u64,
         ends_after: usize,
         saved: usize,
     }
@@ -172,6 +195,7 @@ mod tests {
             random,
             time: 0.0,
             gets_pages: true,
+            faults: 0,
             ends_after: 1000,
             saved: 0,
         }
@@ -191,7 +215,9 @@ mod tests {
             let faster = if self.arm == Arm::Huge { 1.0 + self.gain } else { 1.0 };
             let huge_share = f64::from(u8::from(self.arm == Arm::Huge && self.gets_pages));
             let value = Some(100.0 * (1.0 + self.drift * self.time) * noise * faster);
-            Ok(Measured { value, huge_share, seconds: 1.0, gap: None })
+            let pages = if self.arm == Arm::Small { self.faults } else { 0 };
+            let faulted_in = pages * base_page();
+            Ok(Measured { value, huge_share, faulted_in, cpu_seconds: 1.0, seconds: 1.0, gap: None })
         }
         fn done(&mut self, _: &Period) {
             self.saved += 1;
@@ -223,6 +249,17 @@ mod tests {
         assert_eq!((outcome.blocks, outcome.verdict), (0, Verdict::NotShown));
         let End::Failed(gap) = outcome.end.expect("given up") else { panic!("failed") };
         assert!(gap.what.contains("only 0 % were on 2 MiB pages"), "{gap}");
+    }
+
+    #[test]
+    fn a_period_that_pays_for_the_split_does_not_count() {
+        // 250 faults of 20 µs are 0.5 % of a second, a quarter of the margin.
+        let mut program = Fake { faults: 249, ..fake(0.2) };
+        assert_eq!(search(&mut program, false).verdict, Verdict::Gain);
+        program.faults = 12_000;
+        let outcome = search(&mut program, false);
+        let End::Failed(gap) = outcome.end.expect("given up") else { panic!("failed") };
+        assert!(gap.what.contains("46.9 MiB faulted in that the split had left out"), "{gap}");
     }
 
     #[test]
