@@ -1,6 +1,6 @@
 //! What `marusa pages prove` claims: of a program whose time goes into address translation a gain each time, of one that works
 //! in registers none. 20 searches of each, every one with a fresh JVM. `cargo bench --bench prove`; one alone with `-- random` or
-//! `-- registers`. `-- reach`: the gain by how much memory a program reads at random, five searches of each size.
+//! `-- registers`. `-- reach`: the gain by how much memory a program reads at random, three searches of each size.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -11,7 +11,7 @@ use program::{Program, json};
 use std::time::Instant;
 
 const SEARCHES: usize = 20;
-const REACH_SEARCHES: usize = 5;
+const REACH_SEARCHES: usize = 3;
 /// Around what the entries of a TLB for 4 KiB pages cover: 256 KiB with 64 of them, 12 MiB with 3,072.
 const REACH_MIB: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 

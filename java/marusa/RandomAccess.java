@@ -1,9 +1,8 @@
 package marusa;
 
+import java.io.FileInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Paths;
 import java.util.SplittableRandom;
 
 /**
@@ -22,6 +21,7 @@ import java.util.SplittableRandom;
  */
 public final class RandomAccess {
     private static final int PIECE = 1 << 24; // longs; one array of long cannot be larger than 16 GiB, nor G1's regions
+    private static final byte[] LINE = new byte[128]; // what is allocated while it is measured is little
     private static boolean byCpu;
     private static volatile long result; // what the work computes, so that no compiler drops it
 
@@ -67,8 +67,11 @@ public final class RandomAccess {
         if (!byCpu) {
             return System.nanoTime();
         }
-        String line = new String(Files.readAllBytes(Paths.get("/proc/thread-self/schedstat")), StandardCharsets.US_ASCII);
-        return Long.parseLong(line.substring(0, line.indexOf(' ')));
+        try (FileInputStream file = new FileInputStream("/proc/thread-self/schedstat")) {
+            int length = file.read(LINE);
+            String line = new String(LINE, 0, length, StandardCharsets.US_ASCII);
+            return Long.parseLong(line.substring(0, line.indexOf(' ')));
+        }
     }
 
     /** The counter keeps the chase from ending in a short circle. */

@@ -215,17 +215,23 @@ impl<'a> Live<'a> {
 
     /// Something that takes time, and the state of the memory before and after it. The value of a measure is the caller's.
     fn watched<T>(&mut self, wait: impl FnOnce(&mut Self) -> Result<T, Woken>) -> Result<(T, Measured), End> {
-        let cpu_ms = |pid: i32| ProcessTime::read(pid).map_or(0.0, |time| time.cpu_ms());
-        let (before, ms, started) = (self.pages()?, cpu_ms(self.process.pid), Instant::now());
+        let time =
+            |pid: i32| ProcessTime::read(pid).map_or((0.0, 0.0), |time| (time.cpu_ms(), time.system_ms()));
+        let (before, (cpu, system), started) = (self.pages()?, time(self.process.pid), Instant::now());
         let result = wait(self).map_err(|woken| self.woken(woken))?;
         let seconds = started.elapsed().as_secs_f64();
-        let cpu_seconds = ((cpu_ms(self.process.pid) - ms) / 1e3).max(seconds / 10.0);
+        let now = time(self.process.pid);
+        let (cpu_seconds, system_seconds) =
+            (((now.0 - cpu) / 1e3).max(seconds / 10.0), (now.1 - system) / 1e3);
         let after = self.pages()?;
         let share = |(huge, resident): (Bytes, Bytes)| huge as f64 / resident.max(1) as f64;
         let (first, last) = (share(before), share(after));
         let huge_share = if self.arm == Some(Arm::Huge) { first.min(last) } else { first.max(last) };
         let faulted_in = after.1.saturating_sub(before.1);
-        Ok((result, Measured { huge_share, faulted_in, cpu_seconds, seconds, ..Measured::default() }))
+        Ok((
+            result,
+            Measured { huge_share, faulted_in, cpu_seconds, system_seconds, seconds, ..Measured::default() },
+        ))
     }
 
     /// Waits `--settle`, and on small pages until little is faulted in again of what the split left out.
@@ -234,7 +240,7 @@ impl<'a> Live<'a> {
         loop {
             let (_, seen) = self.watched(|live| live.metric.settle(&live.waiting, live.args.settle))?;
             self.after.faulted_in += if arm == Arm::Small { seen.faulted_in } else { 0 };
-            if arm == Arm::Huge || !seen.pays_for_split(self.args.margin) || started.elapsed() > SETTLE_MAX {
+            if arm == Arm::Huge || seen.has_settled(self.args.margin) || started.elapsed() > SETTLE_MAX {
                 return Ok(());
             }
         }

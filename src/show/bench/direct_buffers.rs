@@ -28,7 +28,7 @@ const COLUMNS: [(&str, &[Area]); 5] = [
 const SECONDS_EACH: f64 = 10.0;
 
 impl Experiment for Settings {
-    named!("direct-buffers", 3, 1);
+    named!("direct-buffers", 3, 1, figures);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -37,10 +37,6 @@ impl Experiment for Settings {
     type Report = Nothing;
     type Published = Published;
     const PUBLISHED: Published = PUBLISHED;
-
-    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
-        figures(of)
-    }
 
     fn is_complete(row: &RowOf<Settings>) -> bool {
         row.figures.broken == 0

@@ -26,7 +26,7 @@ pub struct Lacking {
 const SECONDS_BESIDE: f64 = 4.0;
 
 impl Experiment for Settings {
-    named!("gc", 2, 1);
+    named!("gc", 2, 1, figures);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Collector;
@@ -36,10 +36,6 @@ impl Experiment for Settings {
     type Published = &'static str;
     const PUBLISHED: &'static str = "published (UltraSPARC T1, 32 virtual processors, parallel collector): system CPU above \
         20 % with the 32 GC threads that the JVM took, until -XX:ParallelGCThreads limited them";
-
-    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
-        figures(of)
-    }
 
     fn report(&self, arms: &[Arm], _rows: &[RowOf<Settings>], trials: &[Trial]) -> Report {
         report(arms, trials)

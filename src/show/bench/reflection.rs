@@ -18,7 +18,7 @@ use std::io::{self, Write};
 const SECONDS_EACH: f64 = 15.0;
 
 impl Experiment for Settings {
-    named!("reflection", 3, 1);
+    named!("reflection", 3, 1, figures);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -27,10 +27,6 @@ impl Experiment for Settings {
     type Report = Nothing;
     type Published = [Published; 3];
     const PUBLISHED: [Published; 3] = PUBLISHED;
-
-    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
-        figures(of)
-    }
 
     fn seconds_each(&self) -> f64 {
         SECONDS_EACH

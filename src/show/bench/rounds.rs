@@ -15,7 +15,8 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Name and schemas, by the versions of the results and of the saved trials, of an experiment whose settings have `rounds` and `seed`.
+/// Of an experiment whose settings have `rounds` and `seed`: its name and schemas, by the versions of results and of saved trials, and
+/// what sums up the trials of an arm.
 macro_rules! named {
     ($name:literal, $results:literal, $trials:literal) => {
         const NAME: &'static str = $name;
@@ -24,6 +25,13 @@ macro_rules! named {
 
         fn turns(&mut self) -> (&mut usize, &mut u64) {
             (&mut self.rounds, &mut self.seed)
+        }
+    };
+    ($name:literal, $results:literal, $trials:literal, $summary:path) => {
+        named!($name, $results, $trials);
+
+        fn summary(&self, of: &OfArm<Self::Arm, Self::Figures>) -> Self::Summary {
+            $summary(of)
         }
     };
 }

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 const SECONDS_PER_STEP: f64 = 3.0;
 
 impl Experiment for Settings {
-    named!("thp", 2, 1);
+    named!("thp", 2, 1, figures);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -29,10 +29,6 @@ impl Experiment for Settings {
     const PUBLISHED: &'static str = "published (24 threads, 36 GB, Linux 2.6.32 of RHEL 6): with transparent huge pages and 4 \
         builds at once 35 % of the CPU time and more, mostly in the kernel, and the machine stood still for 3 to 5 s; with them \
         off 5 %, and 8 builds at once were possible";
-
-    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
-        figures(of)
-    }
 
     fn report(&self, arms: &[Arm], _rows: &[RowOf<Settings>], trials: &[Trial]) -> Report {
         report(arms, trials)

@@ -30,7 +30,7 @@ pub struct Lacking {
 const SECONDS_BESIDE: f64 = 25.0;
 
 impl Experiment for Settings {
-    named!("throughput", 2, 1);
+    named!("throughput", 2, 1, figures);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -46,10 +46,6 @@ impl Experiment for Settings {
         },
         Published { what: "2008, 3.5 GB on small pages", said: "nothing gained over smaller heaps" },
     ];
-
-    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
-        figures(of)
-    }
 
     fn report(&self, arms: &[Arm], _rows: &[RowOf<Settings>], trials: &[Trial]) -> Report {
         report(arms, trials)

@@ -27,7 +27,7 @@ const SECONDS_BESIDE: f64 = 2.0;
 const SECONDS_PER_GIB: f64 = 3.0;
 
 impl Experiment for Settings {
-    named!("touch", 3, 1);
+    named!("touch", 3, 1, figures);
     type Arm = Arm;
     type Figures = Figures;
     type OfArm = Nothing;
@@ -36,10 +36,6 @@ impl Experiment for Settings {
     type Report = Nothing;
     type Published = &'static str;
     const PUBLISHED: &'static str = "no figures of the first touch alone";
-
-    fn summary(&self, of: &OfArm<Arm, Figures>) -> ArmFigures {
-        figures(of)
-    }
 
     fn seconds_each(&self) -> f64 {
         SECONDS_BESIDE + self.bytes as f64 / (1_u64 << 30) as f64 * SECONDS_PER_GIB

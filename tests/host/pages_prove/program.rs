@@ -32,7 +32,7 @@ impl Program {
         let log = std::env::temp_dir().join(name);
         let output = File::create(&log).expect("a log");
         let child = Command::new(java)
-            .args([format!("-Xms{heap}"), format!("-Xmx{heap}")])
+            .args([format!("-Xms{heap}"), format!("-Xmx{heap}"), "-Xmn16m".to_string()])
             .args(["-XX:+UseParallelGC", "-XX:+AlwaysPreTouch", "-XX:-UseTransparentHugePages", "-cp"])
             .arg(root().join("java/build-out"))
             .args(program)

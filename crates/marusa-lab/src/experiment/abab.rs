@@ -40,6 +40,9 @@ pub struct Measured {
     /// CPU time of the target; at least a tenth of `seconds`.
     #[serde(skip)]
     pub cpu_seconds: f64,
+    /// CPU time of the kernel for the target.
+    #[serde(skip)]
+    pub system_seconds: f64,
     pub seconds: f64,
     #[serde(skip)]
     pub gap: Option<Gap>,
@@ -49,10 +52,10 @@ pub struct Measured {
 const FAULT_SECONDS: f64 = 20e-6;
 
 impl Measured {
-    /// Whether `faulted_in` may have cost more than a quarter of the margin.
-    pub fn pays_for_split(&self, margin_percent: f64) -> bool {
+    /// Whether `faulted_in` costs less than a quarter of the margin, at the most that a fault may cost.
+    pub fn has_settled(&self, margin_percent: f64) -> bool {
         let cost = (self.faulted_in / base_page()) as f64 * FAULT_SECONDS;
-        cost > margin_percent / 400.0 * self.cpu_seconds
+        cost <= margin_percent / 400.0 * self.cpu_seconds
     }
 }
 
@@ -137,7 +140,7 @@ fn early(periods: Vec<Period>, logs: &[f64], rule: &Rule, end: End) -> Outcome {
     }
 }
 
-fn left_out(arm: Arm, measured: &Measured, margin_percent: f64) -> Option<String> {
+fn left_out(arm: Arm, measured: &Measured, margin: f64) -> Option<String> {
     let share = measured.huge_share * 100.0;
     match (arm, measured.value) {
         (_, None) => Some(measured.gap.as_ref().map_or("no value".to_string(), Gap::to_string)),
@@ -150,7 +153,11 @@ fn left_out(arm: Arm, measured: &Measured, margin_percent: f64) -> Option<String
         (Arm::Small, _) if measured.huge_share > SMALL_SHARE_MAX => {
             Some(format!("{share:.0} % were still on 2 MiB pages"))
         }
-        (Arm::Small, _) if measured.pays_for_split(margin_percent) => {
+        // What the kernel did in all may be less than the faults could have cost at the most.
+        (Arm::Small, _)
+            if !measured.has_settled(margin)
+                && measured.system_seconds > margin / 400.0 * measured.cpu_seconds =>
+        {
             let mib = measured.faulted_in as f64 / f64::from(1 << 20);
             Some(format!("{mib:.1} MiB faulted in that the split had left out; a longer --settle helps"))
         }
@@ -182,6 +189,7 @@ mod tests {
         time: f64,
         gets_pages: bool,
         faults: u64,
+        system: f64,
         ends_after: usize,
         saved: usize,
     }
@@ -196,6 +204,7 @@ mod tests {
             time: 0.0,
             gets_pages: true,
             faults: 0,
+            system: 0.3,
             ends_after: 1000,
             saved: 0,
         }
@@ -217,7 +226,13 @@ mod tests {
             let value = Some(100.0 * (1.0 + self.drift * self.time) * noise * faster);
             let pages = if self.arm == Arm::Small { self.faults } else { 0 };
             let faulted_in = pages * base_page();
-            Ok(Measured { value, huge_share, faulted_in, cpu_seconds: 1.0, seconds: 1.0, gap: None })
+            let times = Measured {
+                cpu_seconds: 1.0,
+                system_seconds: self.system,
+                seconds: 1.0,
+                ..Measured::default()
+            };
+            Ok(Measured { value, huge_share, faulted_in, ..times })
         }
         fn done(&mut self, _: &Period) {
             self.saved += 1;
@@ -260,6 +275,8 @@ mod tests {
         let outcome = search(&mut program, false);
         let End::Failed(gap) = outcome.end.expect("given up") else { panic!("failed") };
         assert!(gap.what.contains("46.9 MiB faulted in that the split had left out"), "{gap}");
+        program.system = 0.004;
+        assert_eq!(search(&mut program, false).verdict, Verdict::Gain, "so many faults took next to no time");
     }
 
     #[test]
