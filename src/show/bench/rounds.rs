@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Of an experiment whose settings have `rounds` and `seed`: its name and schemas, by the versions of results and of saved trials, and
-/// what sums up the trials of an arm.
+/// Of an experiment whose settings have `rounds` and `seed`: its name and schemas, by the versions of results and of saved
+/// trials, and what sums up the trials of an arm.
 macro_rules! named {
     ($name:literal, $results:literal, $trials:literal) => {
         const NAME: &'static str = $name;

@@ -49,7 +49,7 @@ pub struct Measured {
 }
 
 /// A fault in memory that the host had taken away and must find again (docs/experiments/throughput.md, right after a split).
-const FAULT_SECONDS: f64 = 20e-6;
+const FAULT_SECONDS: f64 = 40e-6;
 
 impl Measured {
     /// Whether `faulted_in` costs less than a quarter of the margin, at the most that a fault may cost.
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn a_period_that_pays_for_the_split_does_not_count() {
-        // 250 faults of 20 µs are 0.5 % of a second, a quarter of the margin.
-        let mut program = Fake { faults: 249, ..fake(0.2) };
+        // 125 faults of 40 µs are 0.5 % of a second, a quarter of the margin.
+        let mut program = Fake { faults: 124, ..fake(0.2) };
         assert_eq!(search(&mut program, false).verdict, Verdict::Gain);
         program.faults = 12_000;
         let outcome = search(&mut program, false);
