@@ -33,8 +33,8 @@ pub struct MetricArgs {
     /// grew by, as 'seconds_sum / seconds_count'
     #[arg(long, value_name = "SERIES", requires = "metric_url", value_parser = Series::parse)]
     series: Option<Series>,
-    /// Measure by the last number that this command prints; it runs as the period, and once after each change
-    /// unmeasured
+    /// Measure by the last number that this command prints; it runs as the period, and at least once more
+    /// after each change, unmeasured
     #[arg(long, value_name = "COMMAND", group = "metric")]
     metric_command: Option<String>,
     /// Direction in which the measure is better; needed except with the processor's counters

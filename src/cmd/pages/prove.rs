@@ -62,7 +62,7 @@ pub struct ProveArgs {
     json: bool,
 }
 
-/// How long a program may go on faulting in what a split left out before it is measured; its periods count when that is over.
+/// The longest wait for a program to fault in what a split left out. It is measured then, but periods count only when that is over.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
 
 fn blocks_max(text: &str) -> Result<usize, Refused> {
@@ -213,25 +213,22 @@ impl<'a> Live<'a> {
         Ok((huge, resident))
     }
 
+    fn cpu_ms(&mut self) -> Result<f64, End> {
+        ProcessTime::read(self.process.pid).map(|time| time.cpu_ms()).ok_or_else(|| self.gone())
+    }
+
     /// Something that takes time, and the state of the memory before and after it. The value of a measure is the caller's.
     fn watched<T>(&mut self, wait: impl FnOnce(&mut Self) -> Result<T, Woken>) -> Result<(T, Measured), End> {
-        let time =
-            |pid: i32| ProcessTime::read(pid).map_or((0.0, 0.0), |time| (time.cpu_ms(), time.system_ms()));
-        let (before, (cpu, system), started) = (self.pages()?, time(self.process.pid), Instant::now());
+        let (before, cpu_ms, started) = (self.pages()?, self.cpu_ms()?, Instant::now());
         let result = wait(self).map_err(|woken| self.woken(woken))?;
         let seconds = started.elapsed().as_secs_f64();
-        let now = time(self.process.pid);
-        let (cpu_seconds, system_seconds) =
-            (((now.0 - cpu) / 1e3).max(seconds / 10.0), (now.1 - system) / 1e3);
+        let cpu_seconds = ((self.cpu_ms()? - cpu_ms) / 1e3).max(seconds / 10.0);
         let after = self.pages()?;
         let share = |(huge, resident): (Bytes, Bytes)| huge as f64 / resident.max(1) as f64;
         let (first, last) = (share(before), share(after));
         let huge_share = if self.arm == Some(Arm::Huge) { first.min(last) } else { first.max(last) };
         let faulted_in = after.1.saturating_sub(before.1);
-        Ok((
-            result,
-            Measured { huge_share, faulted_in, cpu_seconds, system_seconds, seconds, ..Measured::default() },
-        ))
+        Ok((result, Measured { huge_share, faulted_in, cpu_seconds, seconds, ..Measured::default() }))
     }
 
     /// Waits `--settle`, and on small pages until little is faulted in again of what the split left out.

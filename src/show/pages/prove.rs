@@ -33,6 +33,7 @@ pub struct Subject {
     pub design: Design,
 }
 
+/// How it is measured.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Design {
     pub confidence_percent: f64,

@@ -3,7 +3,7 @@
 
 mod program;
 
-use crate::common::{Jvm, area, is_root, java, map_json, marusa, number, signal, skip};
+use crate::common::{Jvm, area, is_root, java, kernel_is_at_least, map_json, marusa, number, signal, skip};
 use program::{Program, json};
 use serde_json::Value;
 use std::process::Stdio;
@@ -111,6 +111,9 @@ fn ctrl_c_and_the_end_of_the_target_leave_nothing_behind() {
 fn what_a_split_leaves_out_is_faulted_in_again_before_a_period() {
     if !may_collapse() {
         return;
+    }
+    if !kernel_is_at_least(6, 12) {
+        return skip("before Linux 6.12 a split leaves nothing out");
     }
     let Some(java) = java("21") else { return };
     let options = ["-Xms128m", "-Xmx128m", "-Xmn64m", "-XX:+UseParallelGC", "-XX:+AlwaysPreTouch"];
