@@ -18,8 +18,9 @@ pub fn pools(out: &mut dyn Write, netty: &Netty) -> io::Result<()> {
     });
     write(out, with_chunks("NETTY ARENA", [">HUGE", ">THREADS"]), arenas)?;
     let caches = netty.thread_caches.iter().map(|row| {
-        let bytes = or_dash(row.bytes.map(human));
-        [row.threads.clone(), row.caches.to_string(), row.buffers.to_string(), bytes]
+        // The reading of a thread that changes at that moment may end without its name; a column without any text is left out.
+        let threads = Some(row.threads.as_str()).filter(|threads| !threads.is_empty());
+        [or_dash(threads), row.caches.to_string(), row.buffers.to_string(), or_dash(row.bytes.map(human))]
     });
     write(out, Table::new(["NETTY CACHES OF THREADS", ">CACHES", ">BUFFERS", ">BYTES"]), caches)?;
     let adaptive = netty.adaptive.iter().map(|row| {
@@ -56,5 +57,21 @@ fn write<const N: usize>(
     match rows.len() {
         0 => Ok(()),
         rest => indented(out, &format!("and {rest} more (--json lists them)"), 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jvm::NettyThreadCaches;
+
+    #[test]
+    fn caches_of_threads_without_a_name_have_the_title() {
+        let of_unnamed =
+            NettyThreadCaches { caches: 5, buffers: 292, bytes: Some(1 << 20), ..Default::default() };
+        let mut text = Vec::new();
+        pools(&mut text, &Netty { thread_caches: vec![of_unnamed], ..Default::default() }).expect("written");
+        let text = String::from_utf8(text).expect("text");
+        assert!(text.contains("NETTY CACHES OF THREADS"), "{text}");
     }
 }
