@@ -18,9 +18,8 @@ pub fn pools(out: &mut dyn Write, netty: &Netty) -> io::Result<()> {
     });
     write(out, with_chunks("NETTY ARENA", [">HUGE", ">THREADS"]), arenas)?;
     let caches = netty.thread_caches.iter().map(|row| {
-        // The reading of a thread that changes at that moment may end without its name; a column without any text is left out.
-        let threads = Some(row.threads.as_str()).filter(|threads| !threads.is_empty());
-        [or_dash(threads), row.caches.to_string(), row.buffers.to_string(), or_dash(row.bytes.map(human))]
+        let threads = or_dash(row.threads.as_deref());
+        [threads, row.caches.to_string(), row.buffers.to_string(), or_dash(row.bytes.map(human))]
     });
     write(out, Table::new(["NETTY CACHES OF THREADS", ">CACHES", ">BUFFERS", ">BYTES"]), caches)?;
     let adaptive = netty.adaptive.iter().map(|row| {

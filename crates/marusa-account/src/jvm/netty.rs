@@ -60,7 +60,8 @@ pub struct NettyArena {
 /// What `PoolThreadCache`s keep of chunks for threads whose names are alike. To the chunks it is in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct NettyThreadCaches {
-    pub threads: String,
+    /// `None`: their names were not read.
+    pub threads: Option<String>,
     pub caches: u64,
     pub buffers: u64,
     /// `None`: this Netty does not say how large its cached buffers are.

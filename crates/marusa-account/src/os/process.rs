@@ -38,6 +38,9 @@ pub struct Task {
     pub tid: i32,
     /// The kernel's 15 bytes of its name.
     pub name: String,
+    /// Its id inside a pid namespace that is not the reader's; `None` where there is none, or the thread ended first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner_tid: Option<i32>,
 }
 
 const HIDDEN_HELP: &str = "run marusa as root, or in the group that the mount option gid= names";
@@ -215,10 +218,18 @@ impl Process {
                 open_below(&directory, &format!("{tid}/comm")).and_then(|mut file| file.read(&mut name));
             let Ok(length) = read else { continue };
             let name = String::from_utf8_lossy(&name[..length]);
-            tasks.push(Task { tid, name: name.trim_end_matches('\n').to_string() });
+            tasks.push(Task { tid, name: name.trim_end_matches('\n').to_string(), inner_tid: None });
         }
         tasks.sort_by_key(|task| task.tid);
         Ok(tasks)
+    }
+
+    /// Fills in `Task::inner_tid`, which takes the reading of one file for each.
+    pub fn read_inner_tids(&self, tasks: &mut [Task]) {
+        for task in tasks.iter_mut().take_while(|_| budget::check().is_ok()) {
+            let status = self.text(&format!("task/{}/status", task.tid)).map(|text| status::parse(&text));
+            task.inner_tid = status.ok().and_then(|status| status.namespace_pids.last().copied());
+        }
     }
 }
 

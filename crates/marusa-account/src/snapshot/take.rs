@@ -145,10 +145,13 @@ impl Taking {
             gaps.append(&mut pages.gaps);
             pages.runs
         });
-        let tasks = process.tasks().unwrap_or_else(|gap| {
+        let mut tasks = process.tasks().unwrap_or_else(|gap| {
             gaps.push(gap);
             Vec::new()
         });
+        if status.namespace_pids.len() > 1 {
+            process.read_inner_tids(&mut tasks);
+        }
         let taken = Taken {
             at,
             kernel_resident_bytes: exact.or(status.resident_with_hugetlb_bytes()),

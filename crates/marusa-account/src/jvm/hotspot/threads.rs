@@ -9,6 +9,8 @@ use super::{Found, Hotspot, thread_list};
 use crate::base::limits::C_STRING_BYTES_MAX;
 use crate::base::{Addr, Gap, Known, Range, Why};
 use crate::jvm::types::{How, JvmThread, Kind, ThreadKind};
+use crate::os::process::Task;
+use crate::os::status::Status;
 use std::collections::HashMap;
 
 /// Claims every stack and names every thread.
@@ -16,7 +18,7 @@ pub fn read(vm: &Hotspot, found: &mut Found) -> Vec<JvmThread> {
     let objects = thread_list::objects(vm, found).into_iter();
     let java: Vec<Seed> = objects.filter_map(|object| java_thread(vm, object).ok()).collect();
     let blocks = found.note(stacks::read(vm.memory(), &java)).unwrap_or_default();
-    let tasks = Tasks::new(vm, &blocks, &java);
+    let tasks = Tasks::new(vm, &java);
     let mut threads = Vec::new();
     let by_tid: HashMap<i32, &Seed> = java.iter().map(|thread| (thread.tid, thread)).collect();
     for block in blocks.blocks.iter().filter(|block| block.tid > 0) {
@@ -57,30 +59,11 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// Without namespaces the ids are the same. With them, both are handed out in rising order, so the n-th thread inside
-    /// is the n-th outside; only a wrap-around of one of the two ranges breaks that, and then the primordial thread, whose
-    /// ids are known, is out of place.
-    fn new(vm: &Hotspot, blocks: &Blocks, java: &[Seed]) -> Tasks {
+    fn new(vm: &Hotspot, java: &[Seed]) -> Tasks {
         let view = vm.target.view;
         let primordial = view.status.namespace_pids.last().copied().unwrap_or(view.process.pid);
-        let mut by_inner = HashMap::new();
-        let outer = |task: &crate::os::process::Task| (task.tid, task.name.clone());
-        if view.status.namespace_pids.len() < 2 {
-            by_inner.extend(view.tasks.iter().map(|task| (task.tid, outer(task))));
-        } else {
-            let ids = blocks.blocks.iter().map(|block| block.tid).chain(java.iter().map(|thread| thread.tid));
-            let mut inner: Vec<i32> = ids.chain([primordial]).filter(|tid| *tid > 0).collect();
-            inner.sort_unstable();
-            inner.dedup();
-            let place = inner.binary_search(&primordial).ok();
-            let is_in_order = place == view.tasks.iter().position(|task| task.tid == view.process.pid);
-            if inner.len() == view.tasks.len() && is_in_order {
-                by_inner.extend(inner.into_iter().zip(view.tasks.iter().map(outer)));
-            }
-        }
-        if !by_inner.is_empty() {
-            name_from_heap(vm, java, primordial, &mut by_inner);
-        }
+        let mut by_inner = by_inner(&view.status, &view.tasks);
+        name_from_heap(vm, java, primordial, &mut by_inner);
         let compilers = CompilerTables::new(vm, java, &by_inner);
         Tasks { by_inner, primordial, compilers }
     }
@@ -94,6 +77,14 @@ impl Tasks {
     fn task(&self, inner: i32) -> (i32, &str) {
         self.by_inner.get(&inner).map_or((inner, ""), |(tid, name)| (*tid, name.as_str()))
     }
+}
+
+/// By the id inside, the id outside and the kernel's name. A thread that began after the list was read, or ended before its id
+/// inside was asked for, is not there.
+fn by_inner(status: &Status, tasks: &[Task]) -> HashMap<i32, (i32, String)> {
+    let is_inner = status.namespace_pids.len() > 1;
+    let inner = |task: &Task| if is_inner { task.inner_tid } else { Some(task.tid) };
+    tasks.iter().filter_map(|task| Some((inner(task)?, (task.tid, task.name.clone())))).collect()
 }
 
 /// The virtual tables that only compiler threads have: `CompilerThread` is a class of its own. A core has none of the kernel's
@@ -316,6 +307,16 @@ mod tests {
         for kernel in ["Referen..Handler", "Refere..andler", "Referen..ndlers", "reference"] {
             assert!(!is_cut(kernel, "Reference Handler"), "{kernel}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_ended_leaves_the_others_of_a_pid_namespace_their_names() {
+        let task = |tid, inner_tid| Task { tid, name: format!("thread {tid}"), inner_tid };
+        let tasks = [task(900, Some(1)), task(901, None), task(902, Some(3))];
+        let status = |namespace_pids| Status { namespace_pids, ..Status::default() };
+        let named = |inner, tid| (inner, (tid, format!("thread {tid}")));
+        assert_eq!(by_inner(&status(vec![900, 1]), &tasks), HashMap::from([named(1, 900), named(3, 902)]));
+        assert_eq!(by_inner(&status(vec![900]), &tasks).len(), 3);
     }
 
     #[test]

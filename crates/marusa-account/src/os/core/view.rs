@@ -317,8 +317,6 @@ fn process(mappings: &[Mapping], notes: &Notes) -> (ProcessFacts, Status) {
 }
 
 fn tasks(notes: &Notes) -> Vec<Task> {
-    let mut tids = notes.threads.clone();
-    tids.sort_unstable();
-    tids.dedup();
-    tids.into_iter().map(|tid| Task { tid, name: String::new() }).collect()
+    let tids: std::collections::BTreeSet<i32> = notes.threads.iter().copied().collect();
+    tids.into_iter().map(|tid| Task { tid, name: String::new(), inner_tid: None }).collect()
 }

@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn threads_are_grouped_by_their_names_without_numbers() {
         let mut jvm = healthy_jvm();
-        let task = |tid| Task { tid, name: format!("http-8080-x-{tid}") };
+        let task = |tid| Task { tid, name: format!("http-8080-x-{tid}"), inner_tid: None };
         jvm.snapshot.os.tasks.extend((0..2_000).map(task));
         let finding = find(&jvm).expect("2,030 threads");
         assert_eq!(finding.level, Level::Info);

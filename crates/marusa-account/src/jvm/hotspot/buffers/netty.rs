@@ -195,7 +195,7 @@ fn thread_caches(single: &Single, view: &JvmView) -> Known<Vec<NettyThreadCaches
     let named = single.classes.named(single.vm, single.windows, |name| name == CACHE)?;
     let classes: HashSet<Addr> = named.into_iter().map(|(class, _)| class).collect();
     let is_cache = |object: &u64| single.object(*object).is_some_and(|(_, class)| classes.contains(&class));
-    let mut groups: BTreeMap<String, NettyThreadCaches> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<String>, NettyThreadCaches> = BTreeMap::new();
     let (mut buffers, mut met) = (0, HashSet::new());
     for thread in &view.threads {
         budget::check_now().map_err(|why| Gap::new(CACHED, why))?;
@@ -208,7 +208,7 @@ fn thread_caches(single: &Single, view: &JvmView) -> Known<Vec<NettyThreadCaches
         let variables = maps.into_iter().filter_map(|map| single.reference(map, "indexedVariables"));
         let caches = variables.flat_map(|it| single.elements(it)).filter(is_cache);
         for cache in caches.filter(|cache| met.insert(*cache)) {
-            let name = group_of(&thread.name);
+            let name = Some(group_of(&thread.name)).filter(|name| !name.is_empty());
             let new = NettyThreadCaches { threads: name.clone(), bytes: Some(0), ..Default::default() };
             let group = groups.entry(name).or_insert(new);
             let cached = cached(single, cache);

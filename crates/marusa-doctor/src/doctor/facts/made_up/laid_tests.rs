@@ -178,7 +178,8 @@ pub fn snapshot() -> Snapshot {
     let laid = Laid::all();
     let mappings = maps::parse(laid.maps.as_bytes()).0;
     let resident: Bytes = laid.runs.iter().map(|run| run.range.bytes()).sum();
-    let tasks = (0..THREADS as i32).map(|at| Task { tid: PID + at, name: thread_name(at as u64).0 });
+    let task = |at| Task { tid: PID + at, name: thread_name(at as u64).0, inner_tid: None };
+    let tasks = (0..THREADS as i32).map(task);
     let status = Status {
         threads: Some(THREADS),
         resident_bytes: Some(resident),
