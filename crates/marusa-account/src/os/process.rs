@@ -225,7 +225,7 @@ impl Process {
     }
 
     /// Fills in `Task::inner_tid`, which takes the reading of one file for each.
-    pub fn read_inner_tids(&self, tasks: &mut [Task]) {
+    pub(crate) fn read_inner_tids(&self, tasks: &mut [Task]) {
         for task in tasks.iter_mut().take_while(|_| budget::check().is_ok()) {
             let status = self.text(&format!("task/{}/status", task.tid)).map(|text| status::parse(&text));
             task.inner_tid = status.ok().and_then(|status| status.namespace_pids.last().copied());
