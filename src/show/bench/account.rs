@@ -1,4 +1,4 @@
-//! `marusa bench account`: the steady state by the paper's areas, two runs side by side, and the areas over time.
+//! `marusa bench account`: the steady state by the paper's areas, all runs together, and the areas over time.
 
 mod html;
 
@@ -20,7 +20,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-const SCHEMA: &str = "marusa/bench-account/2";
+const SUM: &str = "all but the Java heap";
+const SCHEMA: &str = "marusa/bench-account/3";
 
 #[derive(JsonSchema, Serialize)]
 pub struct Results<'a> {
@@ -43,10 +44,10 @@ pub fn text(out: &mut dyn Write, results: &Results) -> io::Result<()> {
     head(out, results.settings)?;
     for program in &results.settings.programs {
         let runs = results.of(*program);
-        runs.iter().try_for_each(|run| one_run(out, run, results.settings))?;
-        if let [first, second, ..] = runs.as_slice() {
-            side_by_side(out, first, second)?;
+        for (at, run) in runs.iter().enumerate() {
+            one_run(out, run, results.settings, at == 0 || runs.len() == 2)?;
         }
+        over_runs(out, &runs)?;
     }
     if results.stopped {
         prose(out, "\nended by a signal: the last run above is shorter than it was to be")?;
@@ -68,7 +69,8 @@ fn title(run: &Run, settings: &Settings) -> String {
     format!("{}, run {}{}", run.program.title(), run.run, clients.unwrap_or_default())
 }
 
-fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()> {
+/// Of more than two runs only the first has a table of its own: the table of all of them follows, and `--json` has each.
+fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings, has_table: bool) -> io::Result<()> {
     writeln!(out)?;
     let mut facts =
         vec![title(run, settings), run.jvm_options.join(" "), counted(run.samples.len(), "sample")];
@@ -90,47 +92,39 @@ fn one_run(out: &mut dyn Write, run: &Run, settings: &Settings) -> io::Result<()
         prose(out, "nothing was seen after the first tenth of the time")?;
         return gaps(out, run);
     };
-    let late = format!(">at {}", at(run, LATE_SHARE));
+    if has_table {
+        steady_table(out, run, &rows, sum.late_bytes)?;
+    }
+    mirror(out, experiment::mirror(run))?;
+    gaps(out, run)
+}
+
+fn steady_table(out: &mut dyn Write, run: &Run, rows: &[experiment::Steady], sum: f64) -> io::Result<()> {
+    let (end, warm) = (at(run, LATE_SHARE), at(run, WARM_UP_SHARE));
+    let late = format!(">at {end}");
     let titles = ["MiB resident", &late, ">mean", ">lowest", ">highest", ">share", "2010 (WebSphere, J9)"];
     let mut table = Table::new(titles);
-    for row in &rows {
+    for row in rows {
         let (name, said) = match row.row {
             Some(one) => (one.title(), one.published().to_string()),
-            None => (
-                "all but the Java heap",
-                format!("{} MB after 9 minutes", PUBLISHED.non_java_mb_after_9_minutes),
-            ),
+            None => (SUM, format!("{} MB after 9 minutes", PUBLISHED.non_java_mb_after_9_minutes)),
         };
         let said = if run.program.is_server() { said } else { String::new() };
         let share = match row.row {
             Some(Row::JavaHeap) => String::new(),
-            _ => format!("{:.1} %", row.late_bytes * 100.0 / sum.late_bytes.max(1.0)),
+            _ => format!("{:.1} %", row.late_bytes * 100.0 / sum.max(1.0)),
         };
-        table.row([
-            name.to_string(),
-            mib(row.late_bytes),
-            mib(row.mean_bytes),
-            mib(row.low_bytes),
-            mib(row.high_bytes),
-            share,
-            said,
-        ]);
+        let figures = [row.late_bytes, row.mean_bytes, row.low_bytes, row.high_bytes].map(mib);
+        table.row([name.to_string()].into_iter().chain(figures).chain([share, said]));
     }
     if let Some(last) = run.samples.last() {
         let said = if run.program.is_server() { PUBLISHED.threads.to_string() } else { String::new() };
-        let mut cells: Vec<String> = vec!["threads".to_string(), last.threads.to_string()];
-        cells.extend(std::iter::repeat_n(String::new(), 4));
-        table.row(cells.into_iter().chain([said]));
+        let none = String::new;
+        table.row(["threads".to_string(), last.threads.to_string(), none(), none(), none(), none(), said]);
     }
     table.write(out)?;
-    let text = format!(
-        "at {}: the mean of the last tenth of the time; mean, lowest and highest: from {} on",
-        at(run, LATE_SHARE),
-        at(run, WARM_UP_SHARE)
-    );
-    lines(out, &text, 0)?;
-    mirror(out, experiment::mirror(run))?;
-    gaps(out, run)
+    let text = format!("at {end}: mean of the last tenth of the time; mean, lowest, highest: from {warm} on");
+    lines(out, &text, 0)
 }
 
 /// "9 min", "54 s": a share of the time that was wanted.
@@ -168,22 +162,24 @@ fn gaps(out: &mut dyn Write, run: &Run) -> io::Result<()> {
     run.gaps.iter().try_for_each(|gap| lines(out, &format!("gap: {gap}"), 0))
 }
 
-fn side_by_side(out: &mut dyn Write, first: &Run, second: &Run) -> io::Result<()> {
-    let (one, other) = (first.run, second.run);
-    prose(out, &format!("\n{}: runs {one} and {other} side by side, moment by moment", first.program))?;
-    let titles = ["MiB resident", ">first", ">second", ">mean distance", ">most", ">of both"];
-    let mut table = Table::new(titles);
-    for one in experiment::differences(first, second) {
+fn over_runs(out: &mut dyn Write, runs: &[&Run]) -> io::Result<()> {
+    let [first, _, ..] = runs else { return Ok(()) };
+    prose(out, &format!("\n{}: {} runs, and how far two of them are apart", first.program, runs.len()))?;
+    let late = format!(">at {}", at(first, LATE_SHARE));
+    let mut table = Table::new(["MiB resident", &late, ">least", ">most", ">two apart", ">of both"]);
+    for one in experiment::over_runs(runs) {
+        let late = one.late_bytes;
         table.row([
-            one.row.title().to_string(),
-            mib(one.mean_first_bytes),
-            mib(one.mean_second_bytes),
-            mib(one.distance_bytes),
-            mib(one.distance_max_bytes),
+            one.row.map_or(SUM, Row::title).to_string(),
+            format!("{} ±{}", mib(late.mean), late.plus_minus.map_or("-".to_string(), mib)),
+            mib(one.late_low_bytes),
+            mib(one.late_high_bytes),
+            one.distance_bytes.map_or("-".to_string(), mib),
             one.relative.map_or("-".to_string(), |share| format!("{:.1} %", share * 100.0)),
         ]);
     }
-    table.write(out)
+    table.write(out)?;
+    lines(out, "±: the 95 % interval of the mean; two apart: at the same moment, of all pairs of runs", 0)
 }
 
 /// `marusa bench account --json`.
@@ -197,7 +193,7 @@ pub enum BenchAccountDocument<'a> {
         results: &'a Results<'a>,
         published: Published,
         runs: Vec<RunRow<'a>>,
-        side_by_side: Vec<Pair>,
+        over_runs: Vec<AllRuns>,
         gaps: Vec<GapRow>,
     },
     DryRun {
@@ -210,13 +206,12 @@ pub enum BenchAccountDocument<'a> {
     },
 }
 
-/// Two runs of a program.
+/// A program that ran at least twice.
 #[derive(JsonSchema, Serialize)]
-pub struct Pair {
+pub struct AllRuns {
     program: Program,
-    first_run: usize,
-    second_run: usize,
-    rows: Vec<experiment::Difference>,
+    runs: usize,
+    rows: Vec<experiment::OverRuns>,
 }
 
 /// A run, with a figure a sample in each list.
@@ -245,21 +240,17 @@ pub struct RunRow<'a> {
 
 impl<'a> BenchAccountDocument<'a> {
     pub fn of(results: &'a Results) -> BenchAccountDocument<'a> {
-        let pair = |program: &Program| match results.of(*program).as_slice() {
-            [first, second, ..] => Some(Pair {
-                program: *program,
-                first_run: first.run,
-                second_run: second.run,
-                rows: experiment::differences(first, second),
-            }),
-            _ => None,
+        let all = |program: &Program| {
+            let runs = results.of(*program);
+            let rows = experiment::over_runs(&runs);
+            (runs.len() > 1).then_some(AllRuns { program: *program, runs: runs.len(), rows })
         };
         BenchAccountDocument::Measured {
             head: Head::now(SCHEMA),
             results,
             published: PUBLISHED,
             runs: results.runs.iter().map(RunRow::of).collect(),
-            side_by_side: results.settings.programs.iter().filter_map(pair).collect(),
+            over_runs: results.settings.programs.iter().filter_map(all).collect(),
             gaps: results.runs.iter().flat_map(|run| &run.gaps).map(GapRow::from).collect(),
         }
     }

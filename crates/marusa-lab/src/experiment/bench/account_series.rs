@@ -1,4 +1,4 @@
-//! The account over time: what of it is steady, how far two runs of the same program differ, and whether the memory of the JIT
+//! The account over time: what of it is steady, how far runs of the same program differ, and whether the memory of the JIT
 //! compiler and what malloc holds after it was freed mirror each other.
 //!
 //! Source: "A Study of Java's Non-Java Memory" (OOPSLA 2010): Apache DayTrader on WebSphere under 30 client threads for 10 minutes,
@@ -6,6 +6,7 @@
 
 use super::Machine;
 use super::http_load::HttpLoad;
+use super::rounds::Mean;
 use crate::base::{Bytes, Gap, word_of};
 use crate::map::area::{Area, PaperArea};
 use schemars::JsonSchema;
@@ -181,7 +182,11 @@ impl Run {
         self.samples.iter().map(|sample| sample.of(row) as f64).collect()
     }
 
-    fn non_java(&self) -> Vec<f64> {
+    /// `None`: all but the Java heap.
+    fn of_row(&self, row: Option<Row>) -> Vec<f64> {
+        if let Some(row) = row {
+            return self.series(row);
+        }
         let of = |sample: &Sample| -> Bytes {
             sample.areas.iter().filter(|(area, _)| **area != Area::JavaHeap).map(|(_, bytes)| *bytes).sum()
         };
@@ -220,7 +225,7 @@ pub const LATE_SHARE: f64 = 0.9;
 /// Each row, and the sum without the Java heap last; empty where nothing was seen after the warm-up.
 pub fn steady(run: &Run) -> Vec<Steady> {
     let of = |row: Option<Row>| {
-        let series = row.map_or_else(|| run.non_java(), |row| run.series(row));
+        let series = run.of_row(row);
         let from = |share: f64| {
             let begin = share * run.wanted_seconds;
             let first = run.samples.partition_point(|sample| sample.seconds < begin);
@@ -240,40 +245,46 @@ pub fn steady(run: &Run) -> Vec<Steady> {
     Row::all().into_iter().map(Some).chain([None]).filter_map(of).collect()
 }
 
-/// How far two runs of the same program differ in one row, moment by moment.
+/// One row over all runs of the same program.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
-pub struct Difference {
-    #[serde(rename = "area")]
-    pub row: Row,
-    pub mean_first_bytes: f64,
-    pub mean_second_bytes: f64,
-    /// The mean of the distances at each moment.
-    pub distance_bytes: f64,
-    pub distance_max_bytes: f64,
-    /// The distance in parts of the mean of both; `None`: both are 0.
+pub struct OverRuns {
+    /// `None`: all but the Java heap.
+    #[serde(rename = "area", serialize_with = "area")]
+    #[schemars(with = "String")]
+    pub row: Option<Row>,
+    /// Of each run the mean of the last tenth of its time.
+    pub late_bytes: Mean,
+    pub late_low_bytes: f64,
+    pub late_high_bytes: f64,
+    /// How far two runs are apart at the same moment: the mean over all moments and all pairs of runs. `None`: no two were seen.
+    pub distance_bytes: Option<f64>,
+    /// The distance in parts of the mean of both; `None`: that is 0, or no two were seen.
     pub relative: Option<f64>,
 }
 
-/// Moments that both runs have, in the order of samples; empty where there is none.
-pub fn differences(first: &Run, second: &Run) -> Vec<Difference> {
-    let moments = first.samples.len().min(second.samples.len());
-    let of = |row: Row| {
-        let (one, other) = (first.series(row), second.series(row));
-        let (one, other) = (&one[..moments], &other[..moments]);
-        let distances: Vec<f64> = one.iter().zip(other).map(|(a, b)| (a - b).abs()).collect();
-        let (mean_first, mean_second) = (mean(one)?, mean(other)?);
-        let middle = (mean_first + mean_second) / 2.0;
-        let distance = mean(&distances)?;
-        Some(Difference {
+/// Each row, and the sum without the Java heap last; moments are compared in the order of samples.
+pub fn over_runs(runs: &[&Run]) -> Vec<OverRuns> {
+    let late: Vec<Steady> = runs.iter().flat_map(|run| steady(run)).collect();
+    let of = |row: Option<Row>| {
+        let late: Vec<f64> = late.iter().filter(|one| one.row == row).map(|one| one.late_bytes).collect();
+        let all: Vec<Vec<f64>> = runs.iter().map(|run| run.of_row(row)).collect();
+        let pairs =
+            all.iter().enumerate().flat_map(|(at, one)| all[at + 1..].iter().map(move |it| (one, it)));
+        let moments = pairs.flat_map(|(one, other)| one.iter().zip(other));
+        let (distances, middles): (Vec<f64>, Vec<f64>) =
+            moments.map(|(a, b)| ((a - b).abs(), (a + b) / 2.0)).unzip();
+        let distance_bytes = mean(&distances);
+        let middle = mean(&middles).filter(|middle| *middle > 0.0);
+        Some(OverRuns {
             row,
-            mean_first_bytes: mean_first,
-            mean_second_bytes: mean_second,
-            distance_bytes: distance,
-            distance_max_bytes: distances.iter().copied().fold(0.0, f64::max),
-            relative: (middle > 0.0).then(|| distance / middle),
+            late_bytes: Mean::of(late.iter().copied())?,
+            late_low_bytes: late.iter().copied().reduce(f64::min)?,
+            late_high_bytes: late.iter().copied().reduce(f64::max)?,
+            distance_bytes,
+            relative: distance_bytes.zip(middle).map(|(distance, middle)| distance / middle),
         })
     };
-    Row::all().into_iter().filter_map(of).collect()
+    Row::all().into_iter().map(Some).chain([None]).filter_map(of).collect()
 }
 
 /// How JIT work and malloc-then-freed go together: 1 alike, -1 as a mirror, 0 not at all.

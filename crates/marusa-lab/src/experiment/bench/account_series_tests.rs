@@ -1,4 +1,4 @@
-//! The steady state, the mirror, and two runs that differ.
+//! The steady state, the mirror, and runs that differ.
 
 use super::*;
 
@@ -64,16 +64,29 @@ fn a_mirror_shows_in_the_changes_even_while_both_grow() {
 }
 
 #[test]
-fn two_runs_differ_moment_by_moment() {
-    let found = differences(&run(&[(1, 10), (1, 30)]), &run(&[(1, 20), (1, 20), (9, 9)]));
-    let freed = found.iter().find(|one| one.row == Row::Paper(PaperArea::MallocFreed)).expect("a row");
-    assert_eq!((freed.mean_first_bytes, freed.mean_second_bytes), (20e6, 20e6), "the means agree");
-    assert_eq!((freed.distance_bytes, freed.relative), (10e6, Some(0.5)), "the moments do not");
+fn runs_differ_moment_by_moment_and_at_the_end() {
+    let runs = [run(&[(1, 10), (1, 30)]), run(&[(1, 20), (1, 20), (9, 9)]), run(&[])];
+    let found = over_runs(&runs.iter().collect::<Vec<_>>());
+    let freed = found.iter().find(|one| one.row == Some(Row::Paper(PaperArea::MallocFreed))).expect("a row");
+    assert_eq!(
+        (freed.distance_bytes, freed.relative),
+        (Some(10e6), Some(0.5)),
+        "the means of the first two agree"
+    );
+    assert_eq!((freed.late_low_bytes, freed.late_high_bytes, freed.late_bytes.trials), (9e6, 30e6, 2));
+    let half = freed.late_bytes.plus_minus.expect("of two runs");
+    assert!(
+        (half - 12.706 * 10.5e6).abs() < 1e4,
+        "Student's t of one degree, 12.706, and half their distance: {half}"
+    );
     let written = serde_json::to_value(freed).expect("JSON");
     assert_eq!((&written["area"], &written["relative"]), (&"malloc_freed".into(), &0.5.into()));
-    let stack = found.iter().find(|one| one.row == Row::Paper(PaperArea::Stack)).expect("a row");
-    assert_eq!(stack.relative, None);
-    assert!(differences(&run(&[]), &run(&[(1, 1)])).is_empty());
+    let stack = found.iter().find(|one| one.row == Some(Row::Paper(PaperArea::Stack))).expect("a row");
+    assert_eq!((stack.distance_bytes, stack.relative), (Some(0.0), None));
+    let sum = found.last().expect("all but the heap");
+    assert_eq!((sum.row, sum.late_low_bytes, sum.late_high_bytes), (None, 28e6, 41e6));
+    assert!(over_runs(&[&run(&[])]).is_empty());
+    assert_eq!(over_runs(&[&run(&[(1, 1); 2])])[0].distance_bytes, None);
 }
 
 #[test]
