@@ -65,6 +65,20 @@ fn small() -> Vec<u8> {
     writer.take()
 }
 
+/// A sample, and an account that is done in the same millisecond.
+#[test]
+fn two_samples_of_one_moment_are_one() {
+    let mut writer = Writer::new(&session("a", 0, 1_000_000));
+    let jvm = writer.jvm(facts(7));
+    writer.sample(jvm, at(0), Scope::Glance, &glance(500));
+    writer.sample(jvm, at(0), Scope::Account, &account(0, 100, &[("eden", 60)]));
+    writer.sample(jvm, at(1000), Scope::Glance, &glance(510));
+    assert_eq!(writer.samples(), 2);
+    let recording = read(&[&writer.take()]).expect("a recording");
+    let jvm = &recording.jvms[0];
+    assert_eq!((jvm.len(), jvm.series(&heap())), (2, vec![Some(100), Some(100)]));
+}
+
 #[test]
 fn what_is_written_is_read() {
     let recording = read(&[&small()]).expect("a recording");

@@ -192,6 +192,7 @@ impl Writer {
         std::mem::take(&mut self.pending)
     }
 
+    /// The moments of each JVM, as readers count them.
     pub fn samples(&self) -> u64 {
         self.samples
     }
@@ -241,8 +242,9 @@ impl Writer {
         put_keys(&mut self.pending, number, known, &jvm.keys[known..]);
         put_sample(&mut self.pending, number, self.last, at, &jvm.values, &now);
         jvm.values = now;
-        (jvm.last, self.last) = (Some(at), at);
-        self.samples += 1;
+        // An account that is done in the millisecond of a sample completes it: readers see one moment.
+        self.samples += u64::from(jvm.last.replace(at) != Some(at));
+        self.last = at;
     }
 
     pub fn ended(&mut self, number: u64, at: Moment, ending: Ending) {
