@@ -231,8 +231,8 @@ fn binary(processor: &str) -> Result<PathBuf, String> {
         .join("marusa");
     match built.success() {
         true => Ok(file),
-        false => {
-            Err(format!("cannot build for {target}: see above; `rustup target add {target}` may be missing"))
-        }
+        false => Err(format!(
+            "cannot build for {target}: see above; `scripts/setup vm` installs what may be missing"
+        )),
     }
 }
