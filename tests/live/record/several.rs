@@ -10,8 +10,6 @@ fn jvms_that_start_and_end_are_followed() {
     let path = directory.file("host.marusa");
     let recorder = Recorder::start(&["--all", "-o", &path, "--every", "500ms", "--cpu", "50"]);
     wait_for_bytes(&path, 1000);
-    let Some(second) = grow(&[], &[]) else { return };
-    let (one, other) = (first.pid, second.pid);
     let moments = |pid: i32| -> Vec<u64> {
         let (lines, _) = exported(&path);
         let of_it = of(&lines, "process").into_iter().filter(|line| line["pid"] == pid);
@@ -24,6 +22,11 @@ fn jvms_that_start_and_end_are_followed() {
             std::thread::sleep(Duration::from_millis(200));
         }
     };
+    let one = first.pid;
+    // The file may have grown by other JVMs of this host.
+    wait_for(one, 1);
+    let Some(second) = grow(&[], &[]) else { return };
+    let other = second.pid;
     wait_for(one, 4);
     wait_for(other, 3);
     drop(first);
