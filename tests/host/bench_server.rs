@@ -161,23 +161,30 @@ fn the_account_of_a_server_under_load_until_a_signal() {
 #[test]
 fn the_account_of_a_batch_program_that_runs_again_and_again() {
     let Some(scene) = Scene::new() else { return };
-    let mut arguments = vec!["account", "--program", "h2", "--runs", "1", "--duration", "6s", "--json"];
+    let mut arguments = vec!["account", "--program", "h2", "--runs", "1", "--json"];
     let missing = json(&scene.bench(&[arguments.as_slice(), &["--dry-run"]].concat()))["missing"].clone();
     if let Some(why) = missing.get(0).and_then(Value::as_str) {
         assert!(why.contains("--fetch brings it from Maven Central"), "{why}");
         arguments.push("--fetch");
     }
-    let output = scene.bench(&arguments);
-    let said = crate::common::text(&output.stderr);
-    if said.contains("could not be fetched") {
-        return crate::common::skip(&said);
+    for seconds in [6, 12, 24, 48] {
+        let duration = format!("{seconds}s");
+        let output = scene.bench(&[arguments.as_slice(), &["--duration", &duration]].concat());
+        let said = crate::common::text(&output.stderr);
+        if said.contains("could not be fetched") {
+            return crate::common::skip(&said);
+        }
+        let found = json(&output);
+        assert_eq!(output.status.code(), Some(0), "{found:#}{said}");
+        let run = &found["runs"][0];
+        assert!(run["series"]["malloc_freed_bytes"].is_array(), "{run:#}");
+        // A slow machine ends no run in six seconds, and the program then says nothing.
+        let Some(words) = run["said"].as_str() else { continue };
+        let runs = words.split(' ').nth(1).and_then(|count| count.parse::<u32>().ok());
+        assert!(runs.is_some_and(|runs| runs >= 1), "{run:#}");
+        return;
     }
-    let found = json(&output);
-    assert_eq!(output.status.code(), Some(0), "{found:#}{said}");
-    let run = &found["runs"][0];
-    let runs = run["said"].as_str().and_then(|said| said.split(' ').nth(1)?.parse::<u32>().ok());
-    assert!(runs.is_some_and(|runs| runs >= 1), "{run:#}");
-    assert!(run["series"]["malloc_freed_bytes"].is_array(), "{run:#}");
+    panic!("no run of H2 ended in 48 s");
 }
 
 #[test]
