@@ -164,6 +164,31 @@ fn the_largest_classes_are_those_that_the_jvm_counts() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Each marking exchanges the two bitmaps that G1 has up to JDK 19: after an odd number of markings the second one is that of the
+/// last, after an even number the first.
+#[test]
+fn what_each_marking_of_g1_found_alive_is_counted() {
+    let mut wrong = Vec::new();
+    for jdk in ["8", "11", "17"] {
+        let mut row = row(jdk, "g1");
+        row.options.push("-XX:+ExplicitGCInvokesConcurrent".to_string());
+        let Some((jvm, attached)) = start(&row) else { continue };
+        for marking in 1..=3 {
+            let ours = ours(&heap_json(jvm.pid, &[]));
+            let said = theirs(&attached.command("GC.class_histogram -all").expect("an answer"));
+            for class in ["marusa.Objects$Node", "java.util.HashMap$Node", "java.lang.String"] {
+                let [ours, theirs] =
+                    [&ours, &said].map(|counts| counts.get(class).map_or(0, |count| count.0));
+                if theirs == 0 || theirs.abs_diff(ours) as f64 > theirs as f64 * APART_MAX {
+                    wrong.push(format!("{}, marking {marking}: {class} {theirs}, we {ours}", row.name()));
+                }
+            }
+            attached.command("GC.run").expect("a marking");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn strings_that_say_the_same_are_counted_and_shown_only_where_they_are_asked_for() {
     let Some((jvm, _)) = start(&row("17", "g1")) else { return };

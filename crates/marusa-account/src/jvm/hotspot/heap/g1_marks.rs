@@ -1,7 +1,7 @@
 //! Which of G1's objects its last complete marking found alive, JDK 8 to 19: a bitmap, and for each region up to where it was in
 //! use when that marking began. A full collection marks, too. vmStructs names neither. The heap points to the `G1ConcurrentMark`,
-//! which has two bitmaps and then two pointers to them, of which the first is that of the last complete marking; in a region's
-//! object the tops of that marking and of the next one are neighbours behind its type
+//! which has two bitmaps and then two pointers to them, of which the first is that of the last complete marking; each marking
+//! exchanges them. In a region's object the tops of that marking and of the next one are neighbours behind its type
 //! (src/hotspot/share/gc/g1/{g1ConcurrentMark,heapRegion}.hpp).
 //!
 //! From JDK 20 on there is one bitmap, which is cleared after the marking, and dead objects are overwritten with fillers.
@@ -66,7 +66,11 @@ fn previous(heap: Range, at: Addr, words: &[u64]) -> Option<Marks> {
     [0, 1].into_iter().find_map(|before| {
         let address = |place: usize| at.plus((place - before.min(place)) as u64 * 8).0;
         let (one, other) = (address(first), address(second));
-        let pair = words[second..].windows(2).find(|pair| *pair == [one, other] || *pair == [other, one])?;
+        let is_pair = |pair: &&[u64]| **pair == [one, other] || **pair == [other, one];
+        let behind = &words[second..];
+        // The second bitmap ends with what is called when it grows, and that with a pointer to the bitmap.
+        let with_listener = behind.windows(3).find(|words| words[0] == other && is_pair(&&words[1..]));
+        let pair = with_listener.map(|words| &words[1..]).or_else(|| behind.windows(2).find(is_pair))?;
         bitmaps.iter().find(|(place, _)| address(*place) == pair[0]).map(|(_, marks)| *marks)
     })
 }
@@ -121,6 +125,12 @@ mod tests {
         let (one, other) = (at.0 + 3 * 8, at.0 + 10 * 8);
         assert_eq!(map(&with_functions([other, one])), Some(0x20_0000), "JDK 8: no virtual functions");
         assert_eq!(map(&with_functions([one, one])), None);
+        for (pair, complete) in [([one, other], 0x10_0000), ([other, one], 0x20_0000)] {
+            let words =
+                [&bitmap(0x10_0000)[..], &[0x5, one], &bitmap(0x20_0000), &[0x5, other], &pair].concat();
+            let words = [&[7, 8, 9][..], &words].concat();
+            assert_eq!(map(&words), Some(complete), "the second one's own pointer to it is none of the two");
+        }
         assert_eq!(map(&bitmap(0x10_0000)), None, "one bitmap");
     }
 
