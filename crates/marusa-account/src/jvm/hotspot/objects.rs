@@ -153,6 +153,7 @@ impl ClassWord {
     }
 
     /// The class of an object with these first words.
+    #[inline(always)]
     pub fn class(self, mark: u64, next: u64) -> u64 {
         match self {
             ClassWord::Whole => next,

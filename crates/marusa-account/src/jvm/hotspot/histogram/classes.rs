@@ -165,7 +165,7 @@ impl ClassTable {
     }
 
     /// The slot that has the class, or the free one where it belongs.
-    #[inline]
+    #[inline(always)]
     fn place(&self, class: u64) -> usize {
         let last = self.slots.len() - 1;
         let mut place = (class.wrapping_mul(self.key) >> self.shift) as usize & last;
@@ -176,7 +176,7 @@ impl ClassTable {
     }
 
     /// What these words are if an object begins there.
-    #[inline]
+    #[inline(always)]
     pub fn head(&self, words: [u64; 3]) -> Option<Head> {
         let class = self.word.class(words[0], words[1]);
         let slot = self.slots[self.place(class)];

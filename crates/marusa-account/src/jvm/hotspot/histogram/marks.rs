@@ -49,7 +49,7 @@ impl Marks {
     }
 
     /// Whether the object at `at` is alive by `bytes`, the first of which is number `first` of the bitmap.
-    #[inline]
+    #[inline(always)]
     pub fn is_live(&self, at: u64, first: u64, bytes: &[u8]) -> bool {
         if at >= self.limit {
             return true;
