@@ -76,11 +76,12 @@ fn previous(heap: Range, at: Addr, words: &[u64]) -> Option<Marks> {
 }
 
 /// The first two neighbours behind the type that are in every region addresses of it; in the first one of a humongous object of
-/// JDK 8, addresses of the object.
+/// JDK 8, addresses of the object. A number of 32 bits before them that is -1 lies in a heap that ends at 4 GiB.
 fn top_at(heap: Range, regions: &[(Range, &[u64])], tag_at: u64) -> Option<usize> {
     let is_inside = |place: usize| {
         let inside = |(range, words): &(Range, &[u64])| {
-            words.get(place).is_some_and(|word| (range.start.0..=heap.end.0).contains(word))
+            let is_top = |word: &u64| word.is_multiple_of(8) && (range.start.0..=heap.end.0).contains(word);
+            words.get(place).is_some_and(is_top)
         };
         regions.iter().all(inside)
     };
@@ -146,6 +147,13 @@ mod tests {
         let regions: Vec<(Range, &[u64])> = all.iter().map(|(range, words)| (*range, &words[..])).collect();
         assert_eq!(top_at(HEAP, &regions, 32), Some(6));
         assert_eq!(top_at(HEAP, &[], 32), None);
+        let low = Range { end: Addr(1 << 32), ..HEAP };
+        let old = regions
+            .iter()
+            .map(|(range, words)| (*range, [&words[..5], &[0xffff_ffff], &words[6..]].concat()));
+        let old: Vec<(Range, Vec<u64>)> = old.collect();
+        let old: Vec<(Range, &[u64])> = old.iter().map(|(range, words)| (*range, &words[..])).collect();
+        assert_eq!(top_at(low, &old, 32), Some(6), "an age of -1 is no top");
         let marking = Marking { marks: Marks { bits: 64, map: Addr(0x1000), ..Marks::ALL }, top_at: 6 };
         let limit = |number: usize| marking.of_region(all[number].0, &all[number].1).limit;
         assert_eq!([limit(0), limit(1)], [HEAP.start.0 + 0x500, 0], "nothing of the other was marked");
