@@ -182,6 +182,17 @@ fn each_buffer_has_its_holder_and_the_sums_are_those_of_the_jdk() {
     assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
+/// The array of the buffers comes right after the object of a class, in which its elements are no static fields.
+#[test]
+fn an_array_behind_a_mirror_leads_to_all_its_buffers() {
+    let Some(java) = java("17") else { return };
+    let jvm = Jvm::start(&java, &["-XX:+UseSerialGC"], &["marusa.Direct", "count=500", "size=4k"]);
+    let map = buffers(&[&jvm.pid.to_string()]);
+    let rows = map["buffers"].as_array().expect("buffers");
+    let row = rows.iter().find(|row| row["holder"] == "java.nio.ByteBuffer[]").expect("the array");
+    assert_eq!(row["count"], 500, "{rows:#?}");
+}
+
 #[test]
 fn a_table_a_file_and_an_account_without_buffers() {
     let directory = Directory::new("buffers");

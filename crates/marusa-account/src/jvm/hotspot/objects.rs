@@ -163,6 +163,12 @@ impl ClassWord {
     }
 }
 
+/// Where a mirror has its size in words, that of its static fields included.
+pub fn mirror_size_at(vm: &Hotspot) -> Option<u64> {
+    let at = vm.structs.static_at("java_lang_Class", "_oop_size_offset").ok()?;
+    vm.memory().u32(at).ok().map(u64::from)
+}
+
 /// Whether pointers to classes have 32 bits or less. JDK 27 has nothing else, and no flag for it (JDK-8363996).
 pub fn has_class_space(vm: &Hotspot) -> bool {
     vm.flags.is_on("UseCompressedClassPointers") || vm.structs.offset("oopDesc", "_metadata._klass").is_err()

@@ -18,8 +18,6 @@ use crate::os::memory::Bulk;
 
 const PIECE_BYTES: u64 = 1 << 20;
 const LAST_HEADERS: usize = 4;
-/// A mirror whose size is not known.
-const OBJECT_BYTES_MAX: u64 = 2048;
 pub const OBJECTS_MAX: usize = 4_000_000;
 const HITS_MAX: usize = 8_000_000;
 
@@ -58,8 +56,9 @@ pub struct Seen {
 /// The objects that the next word may be part of.
 #[derive(Clone, Copy, Default)]
 struct Open {
-    /// The last headers, the newest first: what looks like one may lie within another object.
-    heads: [Option<(Addr, Addr)>; LAST_HEADERS],
+    /// The last headers, the newest first, with the class and, of a mirror, the end: what looks like one may lie within another
+    /// object.
+    heads: [Option<(Addr, Addr, Addr)>; LAST_HEADERS],
     /// The last mirror.
     mirror: Addr,
     /// The last array of references: where it begins and ends, and its class.
@@ -77,11 +76,11 @@ impl Open {
             form,
             offset: (at.0 - head.0).min(u64::from(u32::MAX)) as u32,
         };
-        for (head, class) in self.heads.iter().flatten().copied() {
+        for (head, class, mirror_end) in self.heads.iter().flatten().copied() {
             let form = classes.form(class);
             let end = match form {
                 Some(Form::Instance(bytes)) => head.plus(u64::from(bytes)),
-                Some(Form::Mirror) => head.plus(OBJECT_BYTES_MAX),
+                Some(Form::Mirror) => mirror_end,
                 _ => head,
             };
             if let Some(form) = form.filter(|_| at < end) {
@@ -150,6 +149,9 @@ fn keep(target: &Target, seen: &Seen, what: &What) {
     seen.objects.iter().for_each(|object| target.memory.used(object.place, &object.bytes));
     for hit in &seen.hits {
         used(hit.head, 24);
+        if let (Form::Mirror, Some(at)) = (hit.form, what.heads.classes.mirror_size_at) {
+            used(hit.head.plus(at), 4);
+        }
         used(hit.head.plus(u64::from(hit.offset)), what.oops.bytes() as u64);
     }
 }
@@ -258,10 +260,12 @@ impl<'a> Pass<'a> {
             return;
         }
         open.heads.rotate_right(1);
-        open.heads[0] = Some((at, Addr(class)));
+        let mut mirror_end = at;
         if self.what.heads.mirror == class {
             open.mirror = at;
+            mirror_end = at.plus(self.what.heads.classes.mirror_bytes(&self.words, place));
         }
+        open.heads[0] = Some((at, Addr(class), mirror_end));
         if self.what.heads.is_array(class) {
             let length_at = place * 8 + self.what.heads.length_at as usize;
             let length = u64::from(array(&self.bytes, length_at).map_or(0, u32::from_le_bytes));

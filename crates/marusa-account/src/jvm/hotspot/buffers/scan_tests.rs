@@ -80,6 +80,14 @@ fn the_class_in_a_mirror_is_no_header() {
 }
 
 #[test]
+fn an_array_behind_a_mirror_is_no_part_of_it() {
+    let words = [1, MIRROR, BUFFER, 5, TARGET, 1, ARRAY | 2 << 32, TARGET, TARGET];
+    assert_eq!(hits(&words), [(0, MIRROR, 32), (5, ARRAY, 16), (5, ARRAY, 24)]);
+    let unknown = [1, MIRROR, BUFFER, 0, TARGET, 1, ARRAY | 1 << 32, TARGET];
+    assert_eq!(hits(&unknown), [(0, MIRROR, 32), (0, MIRROR, 56)], "nor known where its size is not");
+}
+
+#[test]
 fn an_array_goes_on_in_the_second_half() {
     let first = seen(&[1, ARRAY | 3 << 32, 0], &[]);
     let loose = vec![((7, false), Addr(HEAP + 24)), ((7, false), Addr(HEAP + 4096))];

@@ -5,7 +5,7 @@ use crate::base::{Addr, Gap, Known, Why};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph;
 use crate::jvm::hotspot::holders::fields::Layout;
-use crate::jvm::hotspot::objects::ClassWord;
+use crate::jvm::hotspot::objects::{ClassWord, mirror_size_at};
 use crate::jvm::hotspot::symbols::Names;
 use crate::jvm::hotspot::window::Windows;
 use std::hash::{BuildHasher, RandomState};
@@ -110,11 +110,10 @@ impl ClassTable {
         if classes.is_empty() {
             return Err(counts.classes.err().unwrap_or_else(|| Gap::new("classes", Why::NotRead)));
         }
-        let mirror_size_at = vm.structs.static_at("java_lang_Class", "_oop_size_offset").ok();
         let alignment = vm.flags.number("ObjectAlignmentInBytes").unwrap_or(8);
         let mut table = ClassTable::of(word, names, &classes);
         table.alignment = if alignment.is_power_of_two() { alignment.clamp(8, 256) } else { 8 };
-        table.mirror_size_at = mirror_size_at.and_then(|at| vm.memory().u32(at).ok()).map(u64::from);
+        table.mirror_size_at = mirror_size_at(vm);
         table.filler = fillers.into_iter().flatten().next();
         if has_texts {
             let string = classes.iter().find(|class| class.form == Form::String);

@@ -5,7 +5,7 @@ use super::fields::{Field, Layout};
 use crate::base::{Addr, Gap, Known, Range};
 use crate::jvm::hotspot::Hotspot;
 use crate::jvm::hotspot::class_graph;
-use crate::jvm::hotspot::objects::ClassWord;
+use crate::jvm::hotspot::objects::{ClassWord, mirror_size_at};
 use crate::jvm::hotspot::symbols::Names;
 use crate::jvm::hotspot::window::Windows;
 use std::cell::RefCell;
@@ -14,6 +14,9 @@ use std::rc::Rc;
 
 const MIRROR: &str = "java/lang/Class";
 const LONGS: &str = "[J";
+/// Bytes of a mirror, and of one whose size is not known: what follows it is then taken for part of it.
+const MIRROR_BYTES: std::ops::RangeInclusive<u64> = 16..=64 << 10;
+const UNKNOWN_MIRROR_BYTES: u64 = 2048;
 
 /// What is known of a class before its fields are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,7 @@ pub struct Classes {
     by_address: HashMap<u64, Class>,
     /// The lowest and the highest address.
     span: Range,
+    pub mirror_size_at: Option<u64>,
 }
 
 impl Classes {
@@ -72,7 +76,12 @@ impl Classes {
             true => {
                 Err(counts.classes.err().unwrap_or_else(|| Gap::new("classes", crate::base::Why::NotRead)))
             }
-            false => Ok(Classes { word, by_address, span: Range::new(Addr(low), Addr(high + 1)) }),
+            false => Ok(Classes {
+                word,
+                by_address,
+                span: Range::new(Addr(low), Addr(high + 1)),
+                mirror_size_at: mirror_size_at(vm),
+            }),
         }
     }
 
@@ -103,6 +112,15 @@ impl Classes {
 
     pub fn form(&self, class: Addr) -> Option<Form> {
         self.by_address.get(&class.0).map(|class| class.form)
+    }
+
+    /// The bytes of the mirror whose header is `words[head]`.
+    pub fn mirror_bytes(&self, words: &[u64], head: usize) -> u64 {
+        let size = self.mirror_size_at.and_then(|at| {
+            let word = words.get(head + at as usize / 8)?;
+            Some((word >> (at % 8 * 8) & 0xffff_ffff) * 8)
+        });
+        size.filter(|bytes| MIRROR_BYTES.contains(bytes)).unwrap_or(UNKNOWN_MIRROR_BYTES)
     }
 
     pub fn word(&self) -> ClassWord {
@@ -204,6 +222,7 @@ mod tests {
                 word: ClassWord::Narrow(0, 0),
                 by_address: classes.iter().map(class).collect(),
                 span: Range::new(Addr(0), Addr(1 << 32)),
+                mirror_size_at: Some(24),
             }
         }
     }

@@ -207,7 +207,7 @@ impl<'a> Pass<'a> {
             let (form, class) = self.classes.of_head(self.words[head], next)?;
             let end = match form {
                 Form::Instance(bytes) => head + bytes as usize / 8,
-                Form::Mirror => head + OBJECT_BYTES_MAX as usize / 8,
+                Form::Mirror => head + self.classes.mirror_bytes(&self.words, head) as usize / 8,
                 Form::Longs | Form::Objects => return None,
             };
             (place < end).then_some((head, form, class))
@@ -255,6 +255,7 @@ mod tests {
     const CLASS: u64 = 0x5000;
     const SMALL: u64 = 0x6000;
     const LONGS: u64 = 0x7000;
+    const MIRROR: u64 = 0x8000;
 
     /// The hits in a heap of these words: head and form.
     fn hits(words: &[u64]) -> Vec<(u64, Form)> {
@@ -263,6 +264,7 @@ mod tests {
             (CLASS, Form::Instance(32)),
             (SMALL, Form::Instance(16)),
             (LONGS, Form::Longs),
+            (MIRROR, Form::Mirror),
         ]);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let heap = Range::sized(Addr(HEAP), bytes.len() as u64);
@@ -291,6 +293,17 @@ mod tests {
     fn elements_of_arrays_of_long_are_found() {
         let array = [1, LONGS | 3 << 32, BLOCK, 9, BLOCK + 0x1000, BLOCK];
         assert_eq!(hits(&array), [(0, Form::Longs), (0, Form::Longs)], "the last word lies behind it");
+    }
+
+    #[test]
+    fn what_follows_a_mirror_is_no_part_of_it() {
+        let mirror = [1, MIRROR, 0, 5, BLOCK];
+        assert_eq!(hits(&mirror), [(0, Form::Mirror)]);
+        let array = [1, LONGS | 2 << 32, BLOCK, BLOCK];
+        assert_eq!(
+            hits(&[&mirror[..], &array].concat()),
+            [(0, Form::Mirror), (5, Form::Longs), (5, Form::Longs)]
+        );
     }
 
     #[test]
