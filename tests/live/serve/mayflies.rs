@@ -131,9 +131,12 @@ fn jvms_that_start_and_die_cost_the_others_nothing() {
     assert!(cpu < elapsed * f64::from(CPU_PERCENT) / 100.0 + CPU_SAVED, "{cpu} s in {elapsed} s");
     assert!(service.json("/api/v1/jvms")["ended"].as_array().is_some_and(|ended| ended.len() <= 50));
     check_with_promtool(&service.text("/metrics"));
-    let now = own(&service);
-    assert!(now.0 < before.0 + (48 << 20), "{before:?} {now:?}");
-    assert!(now.1 < before.1 + FILES_OF_OTHERS, "{before:?} {now:?}");
+    // JVMs of other tests are read, too, and take memory for as long as that.
+    until("it has what it had before", || {
+        let now = own(&service);
+        println!("{before:?} {now:?}");
+        (now.0 < before.0 + (48 << 20) && now.1 < before.1 + FILES_OF_OTHERS).then_some(())
+    });
     signal(service.child.id() as i32, libc::SIGTERM);
     let status = until("it ends", || service.child.try_wait().expect("ours"));
     assert!(status.success() && !service.said().contains("panicked"), "{status} {}", service.said());
