@@ -153,7 +153,7 @@ mod tests {
             .map(|(range, words)| (*range, [&words[..5], &[0xffff_ffff], &words[6..]].concat()));
         let old: Vec<(Range, Vec<u64>)> = old.collect();
         let old: Vec<(Range, &[u64])> = old.iter().map(|(range, words)| (*range, &words[..])).collect();
-        assert_eq!(top_at(low, &old, 32), Some(6), "an age of -1 is no top");
+        assert_eq!(top_at(low, &old, 32), Some(6), "not the word before them, an age of -1");
         let marking = Marking { marks: Marks { bits: 64, map: Addr(0x1000), ..Marks::ALL }, top_at: 6 };
         let limit = |number: usize| marking.of_region(all[number].0, &all[number].1).limit;
         assert_eq!([limit(0), limit(1)], [HEAP.start.0 + 0x500, 0], "nothing of the other was marked");

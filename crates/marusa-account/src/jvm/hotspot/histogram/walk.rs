@@ -2,8 +2,8 @@
 //! the middle of others: where no class is recognised, the walk goes on at the next word from which several objects in a row
 //! make sense, and counts what lies between as unknown.
 //!
-//! What is done for each object is `inline(always)`: the released program is built to be small, and with calls instead a walk takes
-//! almost twice the CPU time.
+//! What is done for each object is `inline(always)`: the released program is built to be small, and calls instead would make a
+//! walk much slower.
 
 use super::classes::{ClassTable, Form, Head};
 use super::duplicates::Texts;
